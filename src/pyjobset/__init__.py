@@ -1,0 +1,3 @@
+"""JobSet for Kubernetes in Python. See ARCHITECTURE.md for a reading order."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,111 @@
+"""batch/v1 Job and the v1 Service and Pod, only the fields that we read: these are cached by the thousand.
+
+Labels and annotations are structs with our own keys, so that a cached Job costs about a kilobyte.
+"""
+
+from msgspec import field
+
+from pyjobset.objects import labels
+from pyjobset.objects.meta import Condition, OwnerReference, Struct
+
+
+class ChildLabels(Struct, frozen=True):
+    jobset_name: str = field(default="", name=labels.JOBSET_NAME)
+    replicated_job_name: str = field(default="", name=labels.REPLICATED_JOB_NAME)
+    job_index: str = field(default="", name=labels.JOB_INDEX)
+    restart_attempt: str = field(default="", name=labels.RESTART_ATTEMPT)
+    job_restart_attempt: str = field(default="", name=labels.JOB_RESTART_ATTEMPT)
+
+
+class ChildAnnotations(Struct, frozen=True):
+    group_template_name: str | None = field(default=None, name=labels.GROUP_TEMPLATE_NAME)
+
+
+class ChildMeta(Struct, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    deletion_timestamp: str | None = None
+    labels: ChildLabels = ChildLabels()
+    annotations: ChildAnnotations = ChildAnnotations()
+    owner_references: tuple[OwnerReference, ...] = ()
+
+
+class SchedulingGroup(Struct, frozen=True):
+    pod_group_name: str | None = None
+
+
+class PodTemplateSpec(Struct, frozen=True):
+    scheduling_group: SchedulingGroup | None = None
+
+
+class PodTemplate(Struct, frozen=True):
+    spec: PodTemplateSpec = PodTemplateSpec()
+
+
+class JobSpec(Struct, frozen=True):
+    parallelism: int | None = None
+    completions: int | None = None
+    suspend: bool | None = None
+    template: PodTemplate = PodTemplate()
+
+
+class JobStatus(Struct, frozen=True):
+    active: int = 0
+    ready: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    terminating: int = 0
+    start_time: str | None = None
+    conditions: tuple[Condition, ...] = ()
+
+
+class Job(Struct, frozen=True):
+    metadata: ChildMeta
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()
+
+    def condition(self, type_: str) -> Condition | None:
+        """The condition of that type if its status is True."""
+        return next((c for c in self.status.conditions if c.type == type_ and c.status == "True"), None)
+
+    @property
+    def is_succeeded(self) -> bool:
+        return self.condition("Complete") is not None
+
+    @property
+    def is_failed(self) -> bool:
+        return self.condition("Failed") is not None
+
+
+class ServicePort(Struct, frozen=True):
+    name: str = ""
+    port: int = 0
+    protocol: str = "TCP"
+
+
+class ServiceSpec(Struct, frozen=True):
+    publish_not_ready_addresses: bool = False
+    ports: tuple[ServicePort, ...] = ()
+
+
+class Service(Struct, frozen=True):
+    metadata: ChildMeta
+    spec: ServiceSpec = ServiceSpec()
+
+
+class PodSpec(Struct, frozen=True):
+    node_name: str = ""
+    scheduling_group: SchedulingGroup | None = None
+
+
+class PodStatus(Struct, frozen=True):
+    phase: str = "Pending"
+    conditions: tuple[Condition, ...] = ()
+
+
+class Pod(Struct, frozen=True):
+    metadata: ChildMeta
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()

@@ -1,0 +1,29 @@
+"""Condition types, reasons, event reasons and terminal states of a JobSet, exact words. Constants only."""
+
+# Condition types
+COMPLETED = "Completed"
+FAILED = "Failed"
+SUSPENDED = "Suspended"
+STARTUP_POLICY_IN_PROGRESS = "StartupPolicyInProgress"
+STARTUP_POLICY_COMPLETED = "StartupPolicyCompleted"
+RESTARTING_JOBSET = "RestartingJobSet"
+POD_GROUPS_SCHEDULED = "PodGroupsScheduled"  # ours (decision 26)
+SCHEDULING_DEGRADED = "SchedulingDegraded"  # ours (decision 22)
+BLOCKED = "Blocked"  # ours (decisions 11 to 13, 33): the API server refuses an object that the JobSet needs
+
+# Condition reasons
+ALL_JOBS_COMPLETED = "AllJobsCompleted"
+FAILED_JOBS = "FailedJobs"
+REACHED_MAX_RESTARTS = "ReachedMaxRestarts"
+SUSPENDED_JOBS = "SuspendedJobs"
+RESUME_JOBS = "ResumeJobs"
+
+# Event reasons
+JOB_CREATION_FAILED = "JobCreationFailed"
+HEADLESS_SERVICE_CREATION_FAILED = "HeadlessServiceCreationFailed"
+PVC_CREATION_FAILED = "PVCCreationFailed"
+SCHEDULING_OBJECTS_RECONCILE_FAILED = "SchedulingObjectsReconcileFailed"
+
+# status.terminalState
+TERMINAL_COMPLETED = "Completed"
+TERMINAL_FAILED = "Failed"

@@ -1,0 +1,30 @@
+"""The labels and annotations of the API, exact keys. Constants only."""
+
+PREFIX = "jobset.sigs.k8s.io"
+
+JOBSET_NAME = f"{PREFIX}/jobset-name"
+JOBSET_UID = f"{PREFIX}/jobset-uid"
+REPLICATED_JOB_NAME = f"{PREFIX}/replicatedjob-name"
+REPLICATED_JOB_REPLICAS = f"{PREFIX}/replicatedjob-replicas"
+GLOBAL_REPLICAS = f"{PREFIX}/global-replicas"
+JOB_INDEX = f"{PREFIX}/job-index"
+JOB_GLOBAL_INDEX = f"{PREFIX}/job-global-index"
+JOB_KEY = f"{PREFIX}/job-key"
+GROUP_NAME = f"{PREFIX}/group-name"
+GROUP_REPLICAS = f"{PREFIX}/group-replicas"
+JOB_GROUP_INDEX = f"{PREFIX}/job-group-index"
+RESTART_ATTEMPT = f"{PREFIX}/restart-attempt"
+JOB_RESTART_ATTEMPT = f"{PREFIX}/job-restart-attempt"
+COORDINATOR = f"{PREFIX}/coordinator"
+EXECUTION_ATTEMPT = f"{PREFIX}/execution-attempt"
+
+EXCLUSIVE_TOPOLOGY = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+NODE_SELECTOR = "alpha.jobset.sigs.k8s.io/node-selector"
+NAMESPACED_JOB = "alpha.jobset.sigs.k8s.io/namespaced-job"
+NO_SCHEDULE_TAINT = "alpha.jobset.sigs.k8s.io/no-schedule"
+
+GROUP_TEMPLATE_NAME = "scheduling.k8s.io/group-template-name"
+"""On a child Job: the PodGroupTemplate of the Workload that its pods belong to (Kubernetes 1.37)."""
+
+MANAGED_BY = f"{PREFIX}/jobset-controller"
+"""The value of spec.managedBy that means this controller."""

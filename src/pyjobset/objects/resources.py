@@ -1,0 +1,38 @@
+"""The API resources that we deal in, in one table: group, version, plural, kind, and the struct we decode."""
+
+from dataclasses import dataclass
+
+from pyjobset.objects import batch, jobset, scheduling
+from pyjobset.objects.meta import Struct
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    api_version: str
+    plural: str
+    kind: str
+    type: type[Struct]
+    namespaced: bool = True
+
+    def __str__(self) -> str:
+        group, _, _ = self.api_version.rpartition("/")
+        return f"{self.plural}.{group}" if group else self.plural
+
+    def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
+        """`/apis/batch/v1/namespaces/ns/jobs/name/status`. Without a namespace: all namespaces."""
+        prefix = "/apis/" if "/" in self.api_version else "/api/"
+        parts = [prefix + self.api_version]
+        if namespace is not None and self.namespaced:
+            parts += ["namespaces", namespace]
+        parts.append(self.plural)
+        parts += [part for part in (name, subresource) if part is not None]
+        return "/".join(parts)
+
+
+JOBSETS = Resource(jobset.API_VERSION, "jobsets", "JobSet", jobset.JobSet)
+JOBS = Resource("batch/v1", "jobs", "Job", batch.Job)
+SERVICES = Resource("v1", "services", "Service", batch.Service)
+PODS = Resource("v1", "pods", "Pod", batch.Pod)
+WORKLOADS = Resource(scheduling.API_VERSION, "workloads", "Workload", scheduling.Workload)
+POD_GROUPS = Resource(scheduling.API_VERSION, "podgroups", "PodGroup", scheduling.PodGroup)
+EVENTS = Resource("events.k8s.io/v1", "events", "Event", Struct)

@@ -1,0 +1,45 @@
+"""What the controller saw of one JobSet, as one frozen value. Built by controller.observe, read by decide.
+
+It holds everything that decide may look at: nothing else is consulted, so the same observation always gives the
+same decision. Children are those whose controller ownerReference has the JobSet's uid.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyjobset.objects.batch import Job, Pod, Service
+from pyjobset.objects.features import DEFAULTS, Features
+from pyjobset.objects.jobset import JobSet
+from pyjobset.objects.scheduling import PodGroup, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What the API server answered to one of our last actions. Kept until that object's next action succeeds.
+
+    `owner` is set when the object exists and belongs to someone else (`Kind/name`, or "nobody").
+    """
+
+    kind: str
+    name: str
+    code: int
+    reason: str
+    message: str
+    owner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    jobset: JobSet
+    now: datetime
+    """UTC."""
+    jobs: tuple[Job, ...] = ()
+    service: Service | None = None
+    workloads: tuple[Workload, ...] = ()
+    pod_groups: tuple[PodGroup, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    """Filled only where `needs_pods(jobset)` says that decide reads them."""
+    refusals: tuple[Refusal, ...] = ()
+    features: Features = DEFAULTS
+    has_scheduling_api: bool = True
+    """The cluster serves scheduling.k8s.io/v1beta1."""
