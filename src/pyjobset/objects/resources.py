@@ -1,17 +1,21 @@
 """The API resources that we deal in, in one table: group, version, plural, kind, and the struct we decode."""
 
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from pyjobset.objects import batch, jobset, scheduling
 from pyjobset.objects.meta import Struct
 
 
+T_co = TypeVar("T_co", bound=Struct, covariant=True)
+
+
 @dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(Generic[T_co]):
     api_version: str
     plural: str
     kind: str
-    type: type[Struct]
+    type: type[T_co]
     namespaced: bool = True
 
     def __str__(self) -> str:

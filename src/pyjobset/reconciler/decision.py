@@ -18,7 +18,7 @@ Propagation = Literal["Foreground", "Background"]
 class Create:
     """POST. If the name is taken by an object that this JobSet controls, it is done; by another, ForeignObject."""
 
-    resource: Resource
+    resource: Resource[Struct]
     name: str
     body: Manifest | Struct
 
@@ -27,7 +27,7 @@ class Create:
 class Patch:
     """JSON merge patch of our fields only. `resource_version` only where a lost update would matter."""
 
-    resource: Resource
+    resource: Resource[Struct]
     name: str
     uid: str
     patch: Manifest
@@ -39,7 +39,7 @@ class Patch:
 class JsonPatch:
     """RFC 6902 patch, for a list element such as one template of a Workload. Tests of values come with it."""
 
-    resource: Resource
+    resource: Resource[Struct]
     name: str
     uid: str
     operations: tuple[Manifest, ...]
@@ -49,7 +49,7 @@ class JsonPatch:
 class Delete:
     """DELETE with a uid precondition."""
 
-    resource: Resource
+    resource: Resource[Struct]
     name: str
     uid: str
     propagation: Propagation = "Foreground"
@@ -57,7 +57,7 @@ class Delete:
 
 Action = Create | Patch | JsonPatch | Delete
 
-CREATION_ORDER: tuple[Resource, ...] = (WORKLOADS, POD_GROUPS, SERVICES, JOBS)
+CREATION_ORDER: tuple[Resource[Struct], ...] = (WORKLOADS, POD_GROUPS, SERVICES, JOBS)
 """No pod ever names a PodGroup that was not created before it: a kind is created after the kinds left of it."""
 
 
