@@ -6,7 +6,6 @@ from typing import Generic, TypeVar
 from pyjobset.objects import batch, jobset, scheduling
 from pyjobset.objects.meta import Struct
 
-
 T_co = TypeVar("T_co", bound=Struct, covariant=True)
 
 
