@@ -28,6 +28,11 @@ def completions(template: Mapping[str, Any]) -> int | None:
     return None if value is None else int(value)
 
 
+def is_indexed(template: Mapping[str, Any]) -> bool:
+    """spec.completionMode; JobSet's default is Indexed, unlike batch/v1's."""
+    return mapping_at(template, "spec").get("completionMode") in (None, "Indexed")
+
+
 def pods(template: Mapping[str, Any]) -> int:
     """How many pods of the Job run at once: parallelism, or completions where set and smaller (decision 19)."""
     most = completions(template)

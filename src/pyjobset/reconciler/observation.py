@@ -7,7 +7,7 @@ same decision. Children are those whose controller ownerReference has the JobSet
 from dataclasses import dataclass
 from datetime import datetime
 
-from pyjobset.objects.batch import Job, Pod, Service
+from pyjobset.objects.batch import Job, Service
 from pyjobset.objects.features import DEFAULTS, Features
 from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.scheduling import PodGroup, Workload
@@ -17,7 +17,8 @@ from pyjobset.objects.scheduling import PodGroup, Workload
 class Refusal:
     """What the API server answered to one of our last actions. Kept until that object's next action succeeds.
 
-    `owner` is set when the object exists and belongs to someone else (`Kind/name`, or "nobody").
+    decide leaves the object alone until `retry_at`, which the shell moves further away with each refusal. `owner` is
+    set when the object exists and belongs to someone else (`Kind/name`, or "nobody").
     """
 
     kind: str
@@ -25,6 +26,7 @@ class Refusal:
     code: int
     reason: str
     message: str
+    retry_at: datetime
     owner: str = ""
 
 
@@ -37,8 +39,6 @@ class Observation:
     service: Service | None = None
     workloads: tuple[Workload, ...] = ()
     pod_groups: tuple[PodGroup, ...] = ()
-    pods: tuple[Pod, ...] = ()
-    """Filled only where `needs_pods(jobset)` says that decide reads them."""
     refusals: tuple[Refusal, ...] = ()
     features: Features = DEFAULTS
     has_scheduling_api: bool = True

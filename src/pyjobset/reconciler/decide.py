@@ -1,0 +1,121 @@
+"""Observation -> Decision: all ordering of a reconcile is here, one policy a file beside it. Pure; called by
+controller.
+
+Order: 1. not ours, or being deleted: nothing. 2. finished: stop what runs, drop the reservation. 3. success policy,
+before 4. failure policy: both only write status (intent before effect). 5. Jobs of older attempts go. 6. suspended,
+or 7. running: groups, Service, Jobs. 8. what the API server refused. 9. status. Deciding again after the actions were
+applied decides nothing.
+"""
+
+import msgspec
+
+from pyjobset.objects import conditions as words
+from pyjobset.objects import labels
+from pyjobset.objects.jobset import JobSetStatus
+from pyjobset.objects.meta import Condition
+from pyjobset.reconciler.conditions import changed, is_true
+from pyjobset.reconciler.decision import Decision
+from pyjobset.reconciler.failure import failure
+from pyjobset.reconciler.jobs import (
+    create_jobs,
+    is_shrinking,
+    replace_jobs,
+    resize_jobs,
+    resume_jobs,
+    stop_jobs,
+    suspend_jobs,
+)
+from pyjobset.reconciler.observation import Observation
+from pyjobset.reconciler.outcome import NOTHING, ConditionChange, Outcome
+from pyjobset.reconciler.refusals import blocked, without_refused
+from pyjobset.reconciler.scheduling import drop_groups, sync_groups
+from pyjobset.reconciler.service import service
+from pyjobset.reconciler.startup import startup
+from pyjobset.reconciler.status import replicated_jobs_status, with_counts
+from pyjobset.reconciler.success import success
+from pyjobset.reconciler.view import View, view_of
+
+
+def is_managed(managed_by: str | None) -> bool:
+    """spec.managedBy names this controller, or nobody."""
+    return managed_by in (None, labels.MANAGED_BY)
+
+
+def decide(observation: Observation) -> Decision:
+    jobset = observation.jobset
+    if jobset.metadata.deletion_timestamp is not None or not is_managed(jobset.spec.managed_by):
+        return Decision()
+    view = view_of(observation)
+    status = with_counts(view.jobset.status, replicated_jobs_status(view))
+    outcome, status = _progress(view, status)
+    actions, retry_after_seconds = without_refused(outcome.actions, observation.refusals, observation.now)
+    outcome += Outcome(wake_after_seconds=retry_after_seconds) + blocked(observation.refusals)
+    conditions, events = changed(status.conditions, outcome.conditions, observation.now)
+    status = msgspec.structs.replace(status, conditions=conditions, terminal_state=_terminal_state(conditions))
+    return Decision(
+        actions=actions,
+        status=status if status != jobset.status else None,
+        events=outcome.events + events,
+        wake_after_seconds=outcome.wake_after_seconds,
+        reasons=outcome.reasons,
+    )
+
+
+def _progress(view: View, status: JobSetStatus) -> tuple[Outcome, JobSetStatus]:
+    if view.is_finished:
+        return stop_jobs(view) + drop_groups(view), status
+    succeeded = success(view)
+    if succeeded.conditions:
+        return succeeded + _restart_over(view, words.JOBSET_COMPLETED), status
+    failed, counted = failure(view, status)
+    if failed.conditions:
+        over = NOTHING if counted != status else _restart_over(view, words.JOBSET_FAILED)
+        return failed + over, counted
+    outcome = replace_jobs(view)
+    outcome += _suspended(view) if view.is_suspended else _running(view, status)
+    return outcome, status
+
+
+def _suspended(view: View) -> Outcome:
+    """Nothing runs, so nothing is reserved. Service and Jobs exist all the same: queueing controllers rely on it."""
+    condition = ConditionChange(words.SUSPENDED, "True", words.SUSPENDED_JOBS, "jobset is suspended")
+    return (
+        suspend_jobs(view)
+        + drop_groups(view)
+        + service(view)
+        + create_jobs(view, allowed=frozenset(), groups=None)
+        + _restart_over(view, words.JOBSET_SUSPENDED)
+        + Outcome(conditions=(condition,))
+    )
+
+
+def _running(view: View, status: JobSetStatus) -> Outcome:
+    order = startup(view, status.replicated_jobs_status)
+    resized = resize_jobs(view)
+    groups = sync_groups(view, may_lower=not is_shrinking(view))
+    resumed = resume_jobs(view, allowed=order.allowed, groups=groups.ready)
+    outcome = groups.outcome + service(view) + resized
+    outcome += create_jobs(view, allowed=order.allowed, groups=groups.ready) + resumed + order.outcome
+    if resumed.actions or any(c.job is not None and not c.job.spec.suspend for c in view.children):
+        message = "jobset is resumed"
+        outcome += Outcome(conditions=(ConditionChange(words.SUSPENDED, "False", words.RESUME_JOBS, message),))
+    if all(c.ready + c.succeeded == _replicas(view, c.name) for c in status.replicated_jobs_status):
+        outcome += _restart_over(view, words.JOBS_READY)
+    return outcome
+
+
+def _replicas(view: View, name: str) -> int:
+    return next(rj.replicas for rj in view.jobset.spec.replicated_jobs if rj.name == name)
+
+
+def _restart_over(view: View, reason: str) -> Outcome:
+    if not is_true(view.jobset.status.conditions, words.RESTARTING_JOBSET):
+        return NOTHING
+    message = "the restart of the jobset is over"
+    return Outcome(conditions=(ConditionChange(words.RESTARTING_JOBSET, "False", reason, message),))
+
+
+def _terminal_state(conditions: tuple[Condition, ...]) -> str:
+    if is_true(conditions, words.COMPLETED):
+        return words.TERMINAL_COMPLETED
+    return words.TERMINAL_FAILED if is_true(conditions, words.FAILED) else ""

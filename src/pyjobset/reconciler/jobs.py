@@ -1,0 +1,143 @@
+"""The child Jobs: which to delete, create, suspend, resume and resize. Pure; one pass over the children.
+
+Jobs of an older attempt or with a mapping that is no longer right are deleted; a name is used again once the watch
+shows it free. The Jobs of one PodGroup are created together, after the last old Job of that group is gone (decision
+31).
+"""
+
+from pyjobset.compiler.jobs import compile_job
+from pyjobset.compiler.scheduling import Placement
+from pyjobset.objects import features as gates
+from pyjobset.objects import template as templates
+from pyjobset.objects.batch import Job
+from pyjobset.objects.meta import Manifest
+from pyjobset.objects.resources import JOBS
+from pyjobset.reconciler.decision import Action, Create, Delete, Patch, Reason
+from pyjobset.reconciler.outcome import Outcome
+from pyjobset.reconciler.view import State, View
+
+
+def stop_jobs(view: View) -> Outcome:
+    """Of a finished JobSet: delete what still runs, keep the finished Jobs."""
+    live = (c.job for c in view.children if c.state in (State.LIVE, State.OUTDATED) and c.job is not None)
+    return Outcome(actions=tuple(_delete(job) for job in live))
+
+
+def replace_jobs(view: View) -> Outcome:
+    """Delete Jobs of older attempts, and live Jobs that are mapped to a wrong template or PodGroup."""
+    actions: list[Action] = []
+    reasons: list[Reason] = []
+    for child in view.children:
+        if child.job is None:
+            continue
+        if child.state is State.OUTDATED:
+            actions.append(_delete(child.job))
+        elif child.state is State.LIVE and is_mapped_wrongly(child.job, view.placement(child)):
+            actions.append(_delete(child.job))
+            reasons.append(Reason("job-mapped-wrongly", (("job", child.job.metadata.name),)))
+    return Outcome(tuple(actions), reasons=tuple(reasons))
+
+
+def is_mapped_wrongly(job: Job, placement: Placement | None) -> bool:
+    """A pod group that the cluster dropped is no wrong mapping: the annotation still tells where the Job belongs."""
+    group = job.spec.template.spec.scheduling_group
+    name = group.pod_group_name if group is not None else None
+    if placement is None:
+        return False
+    if job.metadata.annotations.group_template_name != placement.template_name:
+        return True
+    return name is not None and name != placement.pod_group_name
+
+
+def create_jobs(view: View, *, allowed: frozenset[str], groups: frozenset[str] | None) -> Outcome:
+    """Create the missing Jobs of the ReplicatedJobs that may start, under PodGroups that are ready (None: no groups).
+
+    A suspended JobSet has all its Jobs, suspended too.
+    """
+    suspend = view.is_suspended
+    emptied = _groups_being_emptied(view)
+    waiting: set[str] = set()
+    actions: list[Action] = []
+    for child in view.children:
+        if child.state is not State.MISSING or not (suspend or child.replicated_job in allowed):
+            continue
+        placement = view.placement(child)
+        if not suspend and not _may_join(placement, groups, emptied):
+            waiting.add(child.replicated_job)
+            continue
+        body = compile_job(
+            view.jobset, child.expected, placement=placement, features=view.observation.features, suspend=suspend
+        )
+        actions.append(Create(JOBS, child.expected.name, body))
+    reasons = tuple(Reason("jobs-wait-for-group", (("replicatedJob", n),)) for n in sorted(waiting))
+    return Outcome(tuple(actions), reasons=reasons)
+
+
+def _may_join(
+    placement: Placement | None, groups: frozenset[str] | None, emptied: frozenset[str] = frozenset()
+) -> bool:
+    if placement is None:
+        return True
+    return placement.pod_group_name not in emptied and (groups is None or placement.pod_group_name in groups)
+
+
+def _groups_being_emptied(view: View) -> frozenset[str]:
+    """PodGroups that still have an old Job: its terminating pods would count for the new gang's quorum."""
+    old = (c for c in view.children if c.state in (State.TERMINATING, State.OUTDATED))
+    placements = (view.placement(c) for c in old)
+    return frozenset(p.pod_group_name for p in placements if p is not None)
+
+
+def suspend_jobs(view: View) -> Outcome:
+    running = (c.job for c in view.children if c.state is State.LIVE and c.job is not None and not c.job.spec.suspend)
+    return Outcome(actions=tuple(_patch_spec(job, {"suspend": True}) for job in running))
+
+
+def resume_jobs(view: View, *, allowed: frozenset[str], groups: frozenset[str] | None) -> Outcome:
+    """Resume suspended Jobs whose ReplicatedJob may start and whose PodGroup is there."""
+    return Outcome(
+        actions=tuple(
+            _patch_spec(child.job, {"suspend": False})
+            for child in view.children
+            if child.state is State.LIVE
+            and child.job is not None
+            and child.job.spec.suspend
+            and child.replicated_job in allowed
+            and _may_join(view.placement(child), groups)
+        )
+    )
+
+
+def resize_jobs(view: View) -> Outcome:
+    """Elastic: parallelism and completions of live Jobs follow the spec (gate ElasticJobSet)."""
+    if gates.ELASTIC_JOBSET not in view.observation.features:
+        return Outcome()
+    actions: list[Action] = []
+    for child in view.children:
+        if child.state is not State.LIVE or child.job is None:
+            continue
+        template = child.expected.replicated_job.template
+        wanted = {"parallelism": templates.parallelism(template), "completions": templates.completions(template)}
+        has = {"parallelism": child.job.spec.parallelism, "completions": child.job.spec.completions}
+        changes = {k: v for k, v in wanted.items() if v is not None and v != has[k]}
+        if changes and templates.is_indexed(template):
+            actions.append(_patch_spec(child.job, changes))
+    return Outcome(tuple(actions))
+
+
+def is_shrinking(view: View) -> bool:
+    """Some live Job still has more pods than the spec wants: its group's quorum must not go down yet."""
+    for child in view.children:
+        if child.state is State.LIVE and child.job is not None:
+            has = child.job.spec.parallelism
+            if has is not None and has > templates.parallelism(child.expected.replicated_job.template):
+                return True
+    return False
+
+
+def _patch_spec(job: Job, spec: Manifest) -> Patch:
+    return Patch(JOBS, job.metadata.name, job.metadata.uid, {"spec": spec})
+
+
+def _delete(job: Job) -> Delete:
+    return Delete(JOBS, job.metadata.name, job.metadata.uid, "Foreground")

@@ -1,0 +1,45 @@
+"""What one policy wants: actions, condition changes, events, reasons. decide adds the outcomes up in order.
+
+A policy is a pure function View -> Outcome in a file of its own. Conditions are changed by `ConditionChange` only, so
+that the rules of all conditions (no False without a former True, transition times) live in one place,
+`conditions.py`.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pyjobset.reconciler.decision import Action, Event, Reason
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionChange:
+    """`is_silent` changes the condition without an event."""
+
+    type: str
+    status: Literal["True", "False"]
+    reason: str
+    message: str
+    is_warning: bool = False
+    is_silent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    actions: tuple[Action, ...] = ()
+    conditions: tuple[ConditionChange, ...] = ()
+    events: tuple[Event, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    wake_after_seconds: float | None = None
+
+    def __add__(self, other: "Outcome") -> "Outcome":
+        wakes = [w for w in (self.wake_after_seconds, other.wake_after_seconds) if w is not None]
+        return Outcome(
+            self.actions + other.actions,
+            self.conditions + other.conditions,
+            self.events + other.events,
+            self.reasons + other.reasons,
+            min(wakes, default=None),
+        )
+
+
+NOTHING = Outcome()

@@ -1,0 +1,60 @@
+"""What the API server refused: kept away from until its time, and told in the condition Blocked. Pure.
+
+Nothing that needs the refused object is created meanwhile: no Job under a PodGroup that could not be made.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from pyjobset.objects import conditions as words
+from pyjobset.objects.resources import JOBS, POD_GROUPS, SERVICES, WORKLOADS
+from pyjobset.reconciler.decision import CREATION_ORDER, Action, Create
+from pyjobset.reconciler.observation import Refusal
+from pyjobset.reconciler.outcome import ConditionChange, Outcome
+
+NAMED_MAX = 3
+"""Most refusals that the message names; the rest is a number. A JobSet may have a thousand Jobs."""
+
+_REASONS = {
+    JOBS.kind: words.JOB_CREATION_FAILED,
+    SERVICES.kind: words.HEADLESS_SERVICE_CREATION_FAILED,
+    WORKLOADS.kind: words.SCHEDULING_OBJECTS_RECONCILE_FAILED,
+    POD_GROUPS.kind: words.SCHEDULING_OBJECTS_RECONCILE_FAILED,
+}
+
+
+def without_refused(
+    actions: Sequence[Action], refusals: Sequence[Refusal], now: datetime
+) -> tuple[tuple[Action, ...], float | None]:
+    """The actions to take now, and the seconds until the next refused one is due."""
+    waiting = {(r.kind, r.name): r.retry_at for r in refusals if r.retry_at > now}
+    if not waiting:
+        return tuple(actions), None
+    kept: list[Action] = []
+    first_blocked = len(CREATION_ORDER)
+    for action in actions:
+        if (action.resource.kind, action.name) not in waiting:
+            kept.append(action)
+        elif isinstance(action, Create):
+            first_blocked = min(first_blocked, CREATION_ORDER.index(action.resource))
+    kept = [a for a in kept if not (isinstance(a, Create) and CREATION_ORDER.index(a.resource) > first_blocked)]
+    return tuple(kept), max(0.0, (min(waiting.values()) - now).total_seconds())
+
+
+def blocked(refusals: Sequence[Refusal]) -> Outcome:
+    """Condition Blocked with the API server's own words, or its end."""
+    if not refusals:
+        message = "the API server accepts the JobSet's objects again"
+        return Outcome(conditions=(ConditionChange(words.BLOCKED, "False", words.UNBLOCKED, message),))
+    parts = [_sentence(r) for r in refusals[:NAMED_MAX]]
+    if len(refusals) > NAMED_MAX:
+        parts.append(f"and {len(refusals) - NAMED_MAX} more")
+    reason = _REASONS.get(refusals[0].kind, words.REFUSED)
+    return Outcome(conditions=(ConditionChange(words.BLOCKED, "True", reason, "; ".join(parts), is_warning=True),))
+
+
+def _sentence(refusal: Refusal) -> str:
+    what = f"{refusal.kind} {refusal.name}"
+    if refusal.owner:
+        return f"{what} exists and belongs to {refusal.owner}; it is not touched: delete or rename one of the two"
+    return f"{what} was refused: {refusal.message}"

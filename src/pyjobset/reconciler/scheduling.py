@@ -1,0 +1,192 @@
+"""The life of a JobSet's Workload and PodGroups: created before any Job, kept in step, dropped when nothing runs. Pure.
+
+It says which PodGroups are ready, so that `jobs` creates no Job under one that is absent, terminating or about to be
+replaced. Rules: scheduling.md section 6 (life cycle); decisions 22 (dropped fields), 34 (quorum first up, last down),
+35 (drift).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyjobset.objects import conditions as words
+from pyjobset.objects import features as gates
+from pyjobset.objects.meta import Manifest
+from pyjobset.objects.resources import POD_GROUPS, WORKLOADS
+from pyjobset.objects.scheduling import PodGroup, Workload
+from pyjobset.reconciler.decision import Action, Create, Delete, JsonPatch, Patch, Reason
+from pyjobset.reconciler.drift import GATE_OF_FIELD, Drift, pod_group_drift, workload_drift
+from pyjobset.reconciler.outcome import NOTHING, ConditionChange, Outcome
+from pyjobset.reconciler.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    outcome: Outcome = NOTHING
+    ready: frozenset[str] | None = frozenset()
+    """Names of the PodGroups that Jobs may be created under after this decision's actions. None: no grouping at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What to do about one object; `is_ready` when it will be right after the actions."""
+
+    actions: tuple[Action, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    dropped: tuple[str, ...] = ()
+    is_ready: bool = True
+    drifted: tuple[str, ...] = ()
+
+
+def drop_groups(view: View) -> Outcome:
+    """Delete what scheduling objects there are: the JobSet is suspended or finished and must hold no reservation."""
+    if gates.WORKLOAD_AWARE_SCHEDULING not in view.observation.features:
+        return NOTHING
+    return Outcome(actions=_deletes(view, keep=frozenset()))
+
+
+def sync_groups(view: View, *, may_lower: bool) -> Groups:
+    """Bring Workload and PodGroups to what the spec compiles to.
+
+    `may_lower` is False while Jobs still have to shrink: a quorum goes up before the Jobs grow and down after they
+    shrank.
+    """
+    wanted = view.scheduling
+    if wanted is None:
+        deletes = Outcome(actions=_deletes(view, keep=frozenset())) if _gate_is_on(view) else NOTHING
+        return Groups(deletes, ready=None)
+    if not view.observation.has_scheduling_api:
+        return Groups(_degraded(words.API_NOT_SERVED, _NOT_SERVED), ready=None)
+    busy = _groups_with_pods(view)
+    keep = {wanted.workload.metadata.name} | {g.metadata.name for g in wanted.pod_groups}
+    workloads = {w.metadata.name: w for w in view.observation.workloads}
+    pod_groups = {g.metadata.name: g for g in view.observation.pod_groups}
+
+    steps = [_workload_step(workloads.get(wanted.workload.metadata.name), wanted.workload, bool(busy), may_lower)]
+    ready: list[str] = []
+    for group in wanted.pod_groups:
+        name = group.metadata.name
+        step = _pod_group_step(pod_groups.get(name), group, name in busy, may_lower)
+        steps.append(step)
+        if step.is_ready and steps[0].is_ready:
+            ready.append(name)
+    actions = _deletes(view, keep=frozenset(keep)) + tuple(a for step in steps for a in step.actions)
+    reasons = tuple(r for step in steps for r in step.reasons)
+    outcome = Outcome(actions=actions, reasons=reasons) + _health(steps)
+    return Groups(outcome, frozenset(ready))
+
+
+def _gate_is_on(view: View) -> bool:
+    return gates.WORKLOAD_AWARE_SCHEDULING in view.observation.features
+
+
+def _deletes(view: View, keep: frozenset[str]) -> tuple[Action, ...]:
+    """PodGroups first: a Workload is what people look at to see whether anything is reserved."""
+    observation = view.observation
+    return tuple(
+        Delete(POD_GROUPS, group.metadata.name, group.metadata.uid, "Background")
+        for group in observation.pod_groups
+        if group.metadata.name not in keep and group.metadata.deletion_timestamp is None
+    ) + tuple(
+        Delete(WORKLOADS, workload.metadata.name, workload.metadata.uid, "Background")
+        for workload in observation.workloads
+        if workload.metadata.name not in keep and workload.metadata.deletion_timestamp is None
+    )
+
+
+def _workload_step(stored: Workload | None, wanted: Workload, is_busy: bool, may_lower: bool) -> _Step:
+    name = wanted.metadata.name
+    if stored is None:
+        return _Step(actions=(Create(WORKLOADS, name, wanted),))
+    if stored.metadata.deletion_timestamp is not None:
+        return _Step(reasons=(Reason("workload-terminating", (("workload", name),)),), is_ready=False)
+    drift = workload_drift(stored, wanted)
+    if drift.other:
+        return _replace(stored, is_busy)
+    operations: list[Manifest] = []
+    for index, has, wants in _quorum_changes(drift, may_lower):
+        path = f"/spec/podGroupTemplates/{index}/schedulingPolicy/gang/minCount"
+        operations += [{"op": "test", "path": path, "value": has}, {"op": "replace", "path": path, "value": wants}]
+    actions: tuple[Action, ...] = _relabel(stored, wanted)
+    if operations:
+        actions += (JsonPatch(WORKLOADS, name, stored.metadata.uid, tuple(operations)),)
+    return _Step(actions=actions, dropped=drift.dropped)
+
+
+def _pod_group_step(stored: PodGroup | None, wanted: PodGroup, is_busy: bool, may_lower: bool) -> _Step:
+    name = wanted.metadata.name
+    if stored is None:
+        return _Step(actions=(Create(POD_GROUPS, name, wanted),))
+    if stored.metadata.deletion_timestamp is not None:
+        return _Step(reasons=(Reason("pod-group-terminating", (("podGroup", name),)),), is_ready=False)
+    drift = pod_group_drift(stored, wanted)
+    if drift.other:
+        return _replace(stored, is_busy)
+    actions: tuple[Action, ...] = _relabel(stored, wanted)
+    for _, _, wants in _quorum_changes(drift, may_lower):
+        patch = {"spec": {"schedulingPolicy": {"gang": {"minCount": wants}}}}
+        actions += (Patch(POD_GROUPS, name, stored.metadata.uid, patch),)
+    return _Step(actions=actions, dropped=drift.dropped)
+
+
+def _replace(stored: Workload | PodGroup, is_busy: bool) -> _Step:
+    """Delete a drifted object; it is created again once the watch shows it gone. Never under running pods."""
+    resource = WORKLOADS if isinstance(stored, Workload) else POD_GROUPS
+    reason = Reason("scheduling-object-drifted", (("kind", resource.kind), ("name", stored.metadata.name)))
+    if is_busy:
+        return _Step(reasons=(reason,), is_ready=False, drifted=(f"{resource.kind} {stored.metadata.name}",))
+    delete = Delete(resource, stored.metadata.name, stored.metadata.uid, "Background")
+    return _Step(actions=(delete,), reasons=(reason,), is_ready=False)
+
+
+def _relabel(stored: Workload | PodGroup, wanted: Workload | PodGroup) -> tuple[Action, ...]:
+    """Put our labels back; labels that others added stay."""
+    missing = {k: v for k, v in wanted.metadata.labels.items() if stored.metadata.labels.get(k) != v}
+    if not missing:
+        return ()
+    resource = WORKLOADS if isinstance(stored, Workload) else POD_GROUPS
+    return (Patch(resource, stored.metadata.name, stored.metadata.uid, {"metadata": {"labels": missing}}),)
+
+
+def _quorum_changes(drift: Drift, may_lower: bool) -> tuple[tuple[int, int, int], ...]:
+    return tuple(change for change in drift.min_counts if may_lower or change[2] > change[1])
+
+
+def _groups_with_pods(view: View) -> frozenset[str]:
+    """PodGroups whose Jobs have pods, as far as the Job controller's counts tell, terminating ones included."""
+    names: set[str] = set()
+    for job in view.observation.jobs:
+        group = job.spec.template.spec.scheduling_group
+        if group is not None and group.pod_group_name and job.status.active + job.status.terminating > 0:
+            names.add(group.pod_group_name)
+    return frozenset(names)
+
+
+def _health(steps: Sequence[_Step]) -> Outcome:
+    """Condition SchedulingDegraded: the cluster dropped a field, or a drifted object waits for its pods to go."""
+    dropped = sorted({field for step in steps for field in step.dropped})
+    if dropped:
+        fields = ", ".join(f"{field} (feature gate {GATE_OF_FIELD[field]})" for field in dropped)
+        message = (
+            f"the cluster dropped {fields} from the Workload and PodGroups, so the JobSet is scheduled without; "
+            "turn the gate on in kube-apiserver, kube-controller-manager and kube-scheduler to have it"
+        )
+        return _degraded(words.FIELDS_DROPPED, message)
+    drifted = [name for step in steps for name in step.drifted]
+    if drifted:
+        message = f"changed by someone and replaced once its pods are gone: {', '.join(drifted)}"
+        return _degraded(words.OBJECTS_DRIFTED, message)
+    restored = "the scheduling objects are what spec.scheduling asks for"
+    return Outcome(conditions=(ConditionChange(words.SCHEDULING_DEGRADED, "False", words.RESTORED, restored),))
+
+
+_NOT_SERVED = (
+    "the cluster does not serve scheduling.k8s.io/v1beta1, so the JobSet runs without its pod groups; "
+    "turn on the feature gate GenericWorkload and --runtime-config=scheduling.k8s.io/v1beta1=true"
+)
+
+
+def _degraded(reason: str, message: str) -> Outcome:
+    return Outcome(
+        conditions=(ConditionChange(words.SCHEDULING_DEGRADED, "True", reason, message, is_warning=True),),
+        reasons=(Reason("scheduling-degraded", (("reason", reason),)),),
+    )

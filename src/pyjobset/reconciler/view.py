@@ -1,0 +1,111 @@
+"""The observation seen through the JobSet's own spec: each expected child Job with the state it is in. Built by decide.
+
+Policies read a View and nothing else. Building it is linear in the number of expected and existing Jobs.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+import msgspec
+
+from pyjobset.compiler.jobs import ChildJob, child_jobs
+from pyjobset.compiler.scheduling import Placement, SchedulingObjects, compile_scheduling
+from pyjobset.objects import conditions as words
+from pyjobset.objects import features as gates
+from pyjobset.objects.batch import Job
+from pyjobset.objects.jobset import JobSet
+from pyjobset.reconciler.conditions import is_true
+from pyjobset.reconciler.observation import Observation
+from pyjobset.rules.defaults import with_defaults
+
+
+class State(Enum):
+    """Where an expected child Job is in its life. A terminating Job holds its name until it is gone."""
+
+    MISSING = "missing"
+    TERMINATING = "terminating"
+    OUTDATED = "outdated"
+    LIVE = "live"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """An expected child Job. `job` is the object of that name, whatever its attempt, or None."""
+
+    expected: ChildJob
+    state: State
+    job: Job | None
+
+    @property
+    def replicated_job(self) -> str:
+        return self.expected.replicated_job.name
+
+    @property
+    def is_current(self) -> bool:
+        """The Job of this attempt exists and is not on its way out."""
+        return self.state in (State.LIVE, State.SUCCEEDED, State.FAILED)
+
+    @property
+    def is_finished(self) -> bool:
+        return self.state in (State.SUCCEEDED, State.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    observation: Observation
+    jobset: JobSet
+    """With every default applied, and without spec.scheduling where its gate is off."""
+    children: tuple[Child, ...]
+    surplus: tuple[Job, ...]
+    """Jobs of this JobSet that its spec does not expect."""
+    scheduling: SchedulingObjects | None
+
+    @property
+    def is_suspended(self) -> bool:
+        return bool(self.jobset.spec.suspend)
+
+    @property
+    def is_finished(self) -> bool:
+        conditions = self.jobset.status.conditions
+        return is_true(conditions, words.COMPLETED) or is_true(conditions, words.FAILED)
+
+    def placement(self, child: Child) -> Placement | None:
+        if self.scheduling is None:
+            return None
+        return self.scheduling.placement(child.replicated_job, child.expected.index)
+
+    def of(self, replicated_job: str) -> Iterator[Child]:
+        return (c for c in self.children if c.replicated_job == replicated_job)
+
+
+def view_of(observation: Observation) -> View:
+    jobset = with_defaults(observation.jobset)
+    if gates.WORKLOAD_AWARE_SCHEDULING not in observation.features and jobset.spec.scheduling is not None:
+        jobset = msgspec.structs.replace(jobset, spec=msgspec.structs.replace(jobset.spec, scheduling=None))
+    by_name = {job.metadata.name: job for job in observation.jobs}
+    children: list[Child] = []
+    for expected in child_jobs(jobset):
+        job = by_name.pop(expected.name, None)
+        children.append(Child(expected, _state(jobset, job), job))
+    return View(observation, jobset, tuple(children), tuple(by_name.values()), compile_scheduling(jobset))
+
+
+def _state(jobset: JobSet, job: Job | None) -> State:
+    if job is None:
+        return State.MISSING
+    if job.metadata.deletion_timestamp is not None:
+        return State.TERMINATING
+    if attempt_of(job) < jobset.status.restarts:
+        return State.OUTDATED
+    if job.is_succeeded:
+        return State.SUCCEEDED
+    return State.FAILED if job.is_failed else State.LIVE
+
+
+def attempt_of(job: Job) -> int:
+    """The restart attempt that a Job belongs to, from its label. A label that is no number counts as the oldest."""
+    label = job.metadata.labels.restart_attempt
+    return int(label) if label.isascii() and label.isdigit() else 0
