@@ -1,0 +1,48 @@
+"""What every object that a JobSet owns carries: the one ownerReference, and apiVersion and kind when it is written.
+
+Used by the rest of the compiler. It never decides which objects there are.
+"""
+
+from msgspec import to_builtins
+
+from pyjobset.objects import labels
+from pyjobset.objects.jobset import API_VERSION, KIND, JobSet
+from pyjobset.objects.meta import Manifest, ObjectMeta, OwnerReference, Struct
+from pyjobset.objects.resources import Resource
+
+
+def owner_reference(jobset: JobSet) -> OwnerReference:
+    return OwnerReference(
+        api_version=API_VERSION,
+        kind=KIND,
+        name=jobset.metadata.name,
+        uid=jobset.metadata.uid,
+        controller=True,
+        block_owner_deletion=True,
+    )
+
+
+def owner_manifest(jobset: JobSet) -> Manifest:
+    """The same for objects that we write as plain JSON. `uid` is there even before the API server gave one."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "name": jobset.metadata.name,
+        "uid": jobset.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def owned_metadata(jobset: JobSet, name: str) -> ObjectMeta:
+    return ObjectMeta(
+        name=name,
+        namespace=jobset.metadata.namespace,
+        labels={labels.JOBSET_NAME: jobset.metadata.name},
+        owner_references=(owner_reference(jobset),),
+    )
+
+
+def manifest(resource: Resource[Struct], struct: Struct) -> Manifest:
+    """A struct as the object that the API server takes: apiVersion and kind first."""
+    return {"apiVersion": resource.api_version, "kind": resource.kind, **to_builtins(struct)}
