@@ -115,7 +115,7 @@ class TinyServer:
 
     def _made(self, kind: type[Struct], body: Manifest | Struct) -> Any:
         self.serial += 1
-        value = msgspec.to_builtins(body)
+        value = plain(body)
         value["metadata"] |= {"uid": f"u{self.serial}", "resourceVersion": str(self.serial)}
         return msgspec.convert(value, kind)
 
@@ -129,6 +129,11 @@ class TinyServer:
             self.set_status(name, active=0, ready=0, conditions=[condition])
 
 
+def plain(obj: Any) -> Any:
+    """JSON values, with lists where structs have tuples."""
+    return msgspec.json.decode(msgspec.json.encode(obj))
+
+
 def merged(obj: Struct, patch: Manifest) -> Any:
     """RFC 7396, for values without nulls."""
 
@@ -137,11 +142,11 @@ def merged(obj: Struct, patch: Manifest) -> Any:
             return {**old, **{k: merge(old.get(k), v) for k, v in new.items()}}
         return new
 
-    return msgspec.convert(merge(msgspec.to_builtins(obj), patch), type(obj))
+    return msgspec.convert(merge(plain(obj), patch), type(obj))
 
 
 def json_patched(obj: Struct, operations: Iterable[Manifest]) -> Any:
-    value = msgspec.to_builtins(obj)
+    value = plain(obj)
     for operation in operations:
         *path, last = operation["path"].strip("/").split("/")
         target: Any = value

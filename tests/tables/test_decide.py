@@ -1,0 +1,450 @@
+"""decide: a JobSet's life from the first observation to its end, one case a rule."""
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from pyjobset.objects import conditions as words
+from pyjobset.objects import features as gates
+from pyjobset.objects.jobset import JobSet
+from pyjobset.objects.meta import Condition
+from pyjobset.objects.resources import JOBS, POD_GROUPS, SERVICES, WORKLOADS
+from pyjobset.reconciler.decide import decide
+from pyjobset.reconciler.decision import Create, Decision, Delete, JsonPatch, Patch
+from pyjobset.reconciler.observation import Refusal
+from tests.builders import NOW, TinyServer, jobset, merged, replicated_job
+
+GANG = {"schedulingPolicy": {"gang": {}}}
+
+
+def kinds(decision: Decision) -> list[tuple[str, str]]:
+    return [(type(a).__name__, a.resource.kind) for a in decision.actions]
+
+
+def condition(js: JobSet, type_: str) -> Condition:
+    return next(c for c in js.status.conditions if c.type == type_)
+
+
+def running(js: JobSet) -> TinyServer:
+    server = TinyServer(js)
+    server.settle()
+    for name, job in server.jobs.items():
+        server.set_status(name, active=job.spec.parallelism, ready=job.spec.parallelism)
+    server.settle()
+    return server
+
+
+def test_a_gang_is_created_workload_first_and_jobs_last() -> None:
+    decision = decide(TinyServer(jobset(scheduling=GANG)).observe())
+    assert kinds(decision) == [
+        ("Create", "Workload"),
+        ("Create", "PodGroup"),
+        ("Create", "Service"),
+        ("Create", "Job"),
+        ("Create", "Job"),
+    ]
+
+
+def test_without_scheduling_there_is_only_the_service_and_the_jobs() -> None:
+    decision = decide(TinyServer(jobset()).observe())
+    assert kinds(decision) == [("Create", "Service"), ("Create", "Job"), ("Create", "Job")]
+    for action in decision.actions:
+        assert "scheduling" not in msgspec.json.encode(action.body).decode()  # type: ignore[union-attr]
+
+
+def test_no_dns_hostnames_no_service() -> None:
+    decision = decide(TinyServer(jobset(network={"enableDNSHostnames": False})).observe())
+    assert SERVICES not in {a.resource for a in decision.actions}
+
+
+def test_nothing_to_do_for_a_running_jobset() -> None:
+    assert decide(running(jobset(scheduling=GANG)).observe()) == Decision()
+
+
+def test_all_zero_counts_are_no_reason_to_write_status() -> None:
+    assert decide(TinyServer(jobset()).observe()).status is None
+
+
+def test_counts_of_the_child_jobs() -> None:
+    server = running(jobset(replicated_job("a", replicas=3, pods=2), replicated_job("b")))
+    server.set_status("js-a-0", active=2, ready=1)
+    server.finish("js-a-1")
+    server.settle()
+    a, b = server.jobset.status.replicated_jobs_status
+    assert (a.ready, a.succeeded, a.failed, a.active, a.suspended) == (1, 1, 0, 2, 0)
+    assert (b.ready, b.succeeded, b.failed, b.active, b.suspended) == (1, 0, 0, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("policy", "finished", "is_completed"),
+    [
+        (None, ["js-a-0", "js-a-1", "js-b-0"], True),
+        (None, ["js-a-0", "js-a-1"], False),
+        ({"operator": "All", "targetReplicatedJobs": ["a"]}, ["js-a-0", "js-a-1"], True),
+        ({"operator": "All", "targetReplicatedJobs": ["a"]}, ["js-a-0", "js-b-0"], False),
+        ({"operator": "Any"}, ["js-b-0"], True),
+        ({"operator": "Any", "targetReplicatedJobs": ["a"]}, ["js-b-0"], False),
+        ({"operator": "Any", "targetReplicatedJobs": ["a"]}, ["js-a-1"], True),
+    ],
+)
+def test_success_policy(policy: Any, finished: list[str], is_completed: bool) -> None:
+    server = running(jobset(replicated_job("a", replicas=2), replicated_job("b"), successPolicy=policy))
+    server.finish(*finished)
+    decision = server.step()
+    assert (server.jobset.status.terminal_state == words.TERMINAL_COMPLETED) is is_completed
+    assert [e.reason for e in decision.events] == [words.ALL_JOBS_COMPLETED] * is_completed
+
+
+@pytest.mark.parametrize("jobs", [[], [replicated_job("a", replicas=0)]])
+def test_decision_5_zero_jobs_complete_at_once(jobs: list[Any]) -> None:
+    js = msgspec.convert({"metadata": {"name": "js", "namespace": "ns"}, "spec": {"replicatedJobs": jobs}}, JobSet)
+    decision = decide(TinyServer(js).observe())
+    assert decision.actions == ()
+    assert decision.status is not None
+    assert "no Jobs" in decision.status.conditions[0].message
+
+
+def test_the_first_failed_job_fails_the_jobset_and_is_named() -> None:
+    server = running(jobset(replicated_job("a", replicas=3)))
+    server.finish("js-a-1", failed=True, at="2026-11-30T12:00:05Z")
+    server.finish("js-a-2", failed=True, at="2026-11-30T12:00:01Z")
+    decision = server.step()
+    failed = condition(server.jobset, words.FAILED)
+    assert (failed.status, failed.reason) == ("True", words.FAILED_JOBS)
+    assert failed.message.endswith("(first failed job: js-a-2)")
+    assert [(e.type, e.reason) for e in decision.events] == [("Warning", words.FAILED_JOBS)]
+    assert decision.actions == ()
+
+
+def test_decision_4_success_comes_before_failure() -> None:
+    server = running(jobset(replicated_job("a"), replicated_job("b"), successPolicy={"operator": "Any"}))
+    server.finish("js-a-0", failed=True)
+    server.finish("js-b-0")
+    server.step()
+    assert server.jobset.status.terminal_state == words.TERMINAL_COMPLETED
+
+
+def test_a_finished_jobset_stops_what_runs_keeps_what_finished_and_drops_its_groups() -> None:
+    server = running(jobset(replicated_job("a"), replicated_job("b"), scheduling=GANG))
+    server.finish("js-a-0", failed=True)
+    server.settle()
+    assert set(server.jobs) == {"js-a-0"}
+    assert server.workloads == {}
+    assert server.pod_groups == {}
+
+
+def test_a_restart_is_counted_once_and_then_replaces_every_job_under_the_same_groups() -> None:
+    server = running(jobset(failurePolicy={"maxRestarts": 1}, scheduling=GANG))
+    before = {g.metadata.uid for g in server.pod_groups.values()}
+    server.finish("js-w-0", failed=True)
+    first = server.step()
+    assert first.actions == ()
+    assert server.jobset.status.restarts == 1
+    second = server.step()
+    assert {a.name for a in second.actions if isinstance(a, Delete)} == {"js-w-0", "js-w-1"}
+    server.settle()
+    assert {job.metadata.labels.restart_attempt for job in server.jobs.values()} == {"1"}
+    assert {g.metadata.uid for g in server.pod_groups.values()} == before
+    assert server.jobset.status.restarts == 1
+    server.finish("js-w-1", failed=True)
+    server.settle()
+    assert condition(server.jobset, words.FAILED).reason == words.REACHED_MAX_RESTARTS
+
+
+def test_decision_31_jobs_of_a_group_wait_for_its_last_old_job() -> None:
+    server = running(jobset(failurePolicy={"maxRestarts": 1}, scheduling=GANG))
+    server.finish("js-w-0", failed=True)
+    server.step()
+    old = server.jobs["js-w-1"]
+    server.step()
+    terminating = merged(old, {"metadata": {"deletionTimestamp": "2026-11-30T12:00:00Z"}})
+    server.jobs["js-w-1"] = terminating
+    decision = server.step()
+    assert decision.actions == ()
+    assert [r.code for r in decision.reasons] == ["jobs-wait-for-group"]
+    del server.jobs["js-w-1"]
+    assert kinds(server.step()) == [("Create", "Job"), ("Create", "Job")]
+
+
+def test_without_groups_each_job_is_recreated_as_soon_as_its_name_is_free() -> None:
+    server = running(jobset(failurePolicy={"maxRestarts": 1}))
+    server.finish("js-w-0", failed=True)
+    server.step()
+    old = server.jobs["js-w-1"]
+    server.step()
+    server.jobs["js-w-1"] = merged(old, {"metadata": {"deletionTimestamp": "2026-11-30T12:00:00Z"}})
+    assert [a.name for a in server.step().actions] == ["js-w-0"]
+
+
+def test_suspend_and_resume_keep_the_names() -> None:
+    server = running(jobset(scheduling=GANG))
+    names = (set(server.workloads), set(server.pod_groups))
+    server.jobset = merged(server.jobset, {"spec": {"suspend": True}})
+    server.settle()
+    assert not server.workloads
+    assert not server.pod_groups
+    assert all(job.spec.suspend for job in server.jobs.values())
+    assert condition(server.jobset, words.SUSPENDED).status == "True"
+    server.jobset = merged(server.jobset, {"spec": {"suspend": False}})
+    decision = server.step()
+    assert kinds(decision)[:2] == [("Create", "Workload"), ("Create", "PodGroup")]
+    server.settle()
+    assert (set(server.workloads), set(server.pod_groups)) == names
+    assert not any(job.spec.suspend for job in server.jobs.values())
+    assert condition(server.jobset, words.SUSPENDED).status == "False"
+
+
+def test_resume_waits_while_the_old_group_is_terminating() -> None:
+    server = running(jobset(scheduling=GANG))
+    (group,) = server.pod_groups.values()
+    server.jobset = merged(server.jobset, {"spec": {"suspend": True}})
+    server.settle()
+    server.jobset = merged(server.jobset, {"spec": {"suspend": False}})
+    name = group.metadata.name
+    server.pod_groups[name] = merged(group, {"metadata": {"deletionTimestamp": "2026-11-30T12:00:00Z"}})
+    assert kinds(server.step()) == [("Create", "Workload")]
+    del server.pod_groups[name]
+    assert kinds(server.step()) == [("Create", "PodGroup"), ("Patch", "Job"), ("Patch", "Job")]
+
+
+def test_a_suspended_jobset_has_suspended_jobs_and_no_groups() -> None:
+    server = TinyServer(jobset(scheduling=GANG, suspend=True))
+    server.settle()
+    assert [job.spec.suspend for job in server.jobs.values()] == [True, True]
+    assert all(job.spec.template.spec.scheduling_group for job in server.jobs.values())
+    assert not server.pod_groups
+    assert server.jobset.status.replicated_jobs_status[0].suspended == 2
+
+
+def scale(server: TinyServer, pods: int) -> None:
+    rj = msgspec.to_builtins(server.jobset.spec.replicated_jobs[0])
+    rj["template"]["spec"] |= {"parallelism": pods, "completions": pods}
+    server.jobset = merged(server.jobset, {"spec": {"replicatedJobs": [rj]}})
+
+
+def min_counts(server: TinyServer) -> tuple[int | None, int | None]:
+    (workload,), (group,) = server.workloads.values(), server.pod_groups.values()
+    gangs = workload.spec.pod_group_templates[0].scheduling_policy.gang, group.spec.scheduling_policy.gang
+    return tuple(g.min_count if g else None for g in gangs)  # type: ignore[return-value]
+
+
+def test_decision_34_the_quorum_goes_up_before_the_jobs_and_down_after_them() -> None:
+    server = running(jobset(replicated_job("w", pods=2), scheduling=GANG))
+    uids = {o.metadata.uid for o in (*server.workloads.values(), *server.pod_groups.values())}
+    scale(server, 4)
+    up = server.step()
+    assert kinds(up) == [("JsonPatch", "Workload"), ("Patch", "PodGroup"), ("Patch", "Job")]
+    assert min_counts(server) == (4, 4)
+    scale(server, 1)
+    assert kinds(server.step()) == [("Patch", "Job")]
+    assert min_counts(server) == (4, 4)
+    assert kinds(server.step()) == [("JsonPatch", "Workload"), ("Patch", "PodGroup")]
+    assert min_counts(server) == (1, 1)
+    assert {o.metadata.uid for o in (*server.workloads.values(), *server.pod_groups.values())} == uids
+
+
+def test_an_elastic_change_is_ignored_while_its_gate_is_off() -> None:
+    server = running(jobset(replicated_job("w", pods=2)))
+    scale(server, 4)
+    assert decide(server.observe(features=gates.DEFAULTS)).actions == ()
+
+
+def test_depends_on_ready_then_complete() -> None:
+    jobs = (
+        replicated_job("a"),
+        replicated_job("b", dependsOn=[{"name": "a", "status": "Ready"}]),
+        replicated_job("c", dependsOn=[{"name": "a", "status": "Complete"}]),
+    )
+    server = TinyServer(jobset(*jobs, scheduling={}))
+    server.settle()
+    assert set(server.jobs) == {"js-a-0"}
+    assert len(server.pod_groups) == 3
+    server.set_status("js-a-0", active=1, ready=1)
+    server.settle()
+    assert set(server.jobs) == {"js-a-0", "js-b-0"}
+    server.finish("js-a-0")
+    server.settle()
+    assert set(server.jobs) == {"js-a-0", "js-b-0", "js-c-0"}
+
+
+def test_in_order_startup_and_its_conditions() -> None:
+    jobs = (replicated_job("a"), replicated_job("b"))
+    server = TinyServer(jobset(*jobs, startupPolicy={"startupPolicyOrder": "InOrder"}))
+    server.settle()
+    assert set(server.jobs) == {"js-a-0"}
+    assert condition(server.jobset, words.STARTUP_POLICY_IN_PROGRESS).status == "True"
+    server.set_status("js-a-0", active=1, ready=1)
+    server.settle()
+    server.set_status("js-b-0", active=1, ready=1)
+    server.settle()
+    assert condition(server.jobset, words.STARTUP_POLICY_IN_PROGRESS).status == "False"
+    assert condition(server.jobset, words.STARTUP_POLICY_COMPLETED).status == "True"
+
+
+def test_a_job_with_a_wrong_mapping_is_replaced() -> None:
+    server = running(jobset(scheduling=GANG))
+    wrong = {"spec": {"template": {"spec": {"schedulingGroup": {"podGroupName": "other"}}}}}
+    server.jobs["js-w-0"] = merged(server.jobs["js-w-0"], wrong)
+    decision = server.step()
+    assert [(type(a), a.name) for a in decision.actions] == [(Delete, "js-w-0")]
+    assert kinds(server.step()) == [("Create", "Job")]
+
+
+def test_a_dropped_pod_group_field_is_no_wrong_mapping() -> None:
+    server = running(jobset(scheduling=GANG))
+    job = server.jobs["js-w-0"]
+    server.jobs["js-w-0"] = msgspec.structs.replace(job, spec=msgspec.structs.replace(job.spec, template={}))
+    server.jobs["js-w-0"] = msgspec.convert(msgspec.to_builtins(server.jobs["js-w-0"]), JOBS.type)
+    assert decide(server.observe()).actions == ()
+
+
+TOPOLOGY = {**GANG, "schedulingConstraints": {"topology": [{"key": "rack"}]}}
+
+
+def test_decision_22_a_dropped_field_is_told_and_nothing_is_replaced() -> None:
+    server = TinyServer(jobset(scheduling=TOPOLOGY))
+    server.step()
+    for store in (server.workloads, server.pod_groups):
+        for name, obj in store.items():
+            value = msgspec.to_builtins(obj)
+            for leaf in value["spec"].get("podGroupTemplates", [value["spec"]]):
+                leaf.pop("schedulingConstraints", None)
+            store[name] = msgspec.convert(value, type(obj))  # type: ignore[index]
+    decision = server.step()
+    assert decision.actions == ()
+    degraded = condition(server.jobset, words.SCHEDULING_DEGRADED)
+    assert degraded.status == "True"
+    assert "schedulingConstraints" in degraded.message
+    assert "TopologyAwareWorkloadScheduling" in degraded.message
+    assert [(e.type, e.reason) for e in decision.events] == [("Warning", words.FIELDS_DROPPED)]
+    assert server.step() == Decision(reasons=decision.reasons)
+
+
+def test_a_cluster_without_the_api_runs_the_jobs_and_says_so() -> None:
+    server = TinyServer(jobset(scheduling=GANG))
+    decision = server.step(has_scheduling_api=False)
+    assert {a.resource for a in decision.actions} == {SERVICES, JOBS}
+    assert condition(server.jobset, words.SCHEDULING_DEGRADED).reason == words.API_NOT_SERVED
+
+
+def drifted(server: TinyServer) -> None:
+    for name, group in server.pod_groups.items():
+        server.pod_groups[name] = merged(group, {"spec": {"disruptionMode": {"all": {}}}})
+
+
+def test_decision_35_a_drifted_group_is_replaced_once_it_has_no_pods() -> None:
+    server = running(jobset(scheduling=GANG))
+    drifted(server)
+    decision = server.step()
+    assert decision.actions == ()
+    assert condition(server.jobset, words.SCHEDULING_DEGRADED).reason == words.OBJECTS_DRIFTED
+    for name in server.jobs:
+        server.set_status(name, active=0, ready=0, terminating=0)
+    assert [(type(a), a.resource) for a in server.step().actions] == [(Delete, POD_GROUPS)]
+    assert kinds(server.step()) == [("Create", "PodGroup")]
+    server.settle()
+    assert condition(server.jobset, words.SCHEDULING_DEGRADED).status == "False"
+
+
+def test_server_decided_values_are_no_drift() -> None:
+    server = running(jobset(scheduling=GANG))
+    for name, group in server.pod_groups.items():
+        filled = {"spec": {"disruptionMode": {"single": {}}, "priorityClassName": "the-global-default"}}
+        server.pod_groups[name] = merged(group, filled)
+    assert decide(server.observe()) == Decision()
+
+
+def test_a_lost_label_is_put_back() -> None:
+    server = running(jobset(scheduling=GANG))
+    (name,) = server.workloads
+    workload = server.workloads[name]
+    metadata = msgspec.structs.replace(workload.metadata, labels={"mine": "stays"})
+    server.workloads[name] = msgspec.structs.replace(workload, metadata=metadata)
+    (patch,) = server.step().actions
+    assert isinstance(patch, Patch)
+    assert server.workloads[name].metadata.labels == {"mine": "stays", "jobset.sigs.k8s.io/jobset-name": "js"}
+
+
+def test_a_workload_that_someone_deleted_comes_back() -> None:
+    server = running(jobset(scheduling=GANG))
+    server.workloads.clear()
+    assert kinds(server.step()) == [("Create", "Workload")]
+
+
+def refusal(kind: str, name: str, seconds: int, owner: str = "") -> Refusal:
+    return Refusal(kind, name, 403, "Forbidden", "no PriorityClass found", NOW + timedelta(seconds=seconds), owner)
+
+
+def test_a_refused_pod_group_holds_its_jobs_and_is_told() -> None:
+    server = TinyServer(jobset(scheduling=GANG))
+    (group,) = (a.name for a in decide(server.observe()).actions if a.resource is POD_GROUPS)
+    decision = server.step(refusals=(refusal("PodGroup", group, 30),))
+    assert kinds(decision) == [("Create", "Workload")]
+    assert decision.wake_after_seconds == 30
+    blocked = condition(server.jobset, words.BLOCKED)
+    assert (blocked.status, blocked.reason) == ("True", words.SCHEDULING_OBJECTS_RECONCILE_FAILED)
+    assert "no PriorityClass found" in blocked.message
+    again = server.step(refusals=(refusal("PodGroup", group, 0),))
+    assert ("Create", "PodGroup") in kinds(again)
+    assert again.events == ()
+    server.settle()
+    assert condition(server.jobset, words.BLOCKED).status == "False"
+
+
+def test_a_foreign_job_is_named_with_its_owner_and_the_others_are_created() -> None:
+    server = TinyServer(jobset())
+    decision = server.step(refusals=(refusal("Job", "js-w-0", 30, owner="JobSet/other"),))
+    assert [a.name for a in decision.actions if a.resource is JOBS] == ["js-w-1"]
+    assert "belongs to JobSet/other" in condition(server.jobset, words.BLOCKED).message
+    assert [e.reason for e in decision.events] == [words.JOB_CREATION_FAILED]
+
+
+def test_many_refusals_make_a_short_message() -> None:
+    server = TinyServer(jobset(replicated_job("w", replicas=900)))
+    refusals = tuple(refusal("Job", f"js-w-{i}", 30) for i in range(900))
+    server.step(refusals=refusals)
+    message = condition(server.jobset, words.BLOCKED).message
+    assert "and 897 more" in message
+    assert len(message) < 1000
+
+
+@pytest.mark.parametrize(
+    ("managed_by", "is_ours"),
+    [(None, True), ("jobset.sigs.k8s.io/jobset-controller", True), ("kueue.x-k8s.io/multikueue", False)],
+)
+def test_managed_by(managed_by: str | None, is_ours: bool) -> None:
+    assert bool(decide(TinyServer(jobset(managedBy=managed_by)).observe()).actions) is is_ours
+
+
+def test_a_jobset_that_is_being_deleted_is_left_to_the_garbage_collector() -> None:
+    js = merged(jobset(scheduling=GANG), {"metadata": {"deletionTimestamp": "2026-11-30T12:00:00Z"}})
+    assert decide(TinyServer(js).observe()) == Decision()
+
+
+def test_the_gate_off_means_no_scheduling() -> None:
+    decision = decide(TinyServer(jobset(scheduling=GANG)).observe(features=gates.DEFAULTS))
+    assert {a.resource for a in decision.actions} == {SERVICES, JOBS}
+
+
+def test_one_group_per_job_needs_only_its_own_quorum() -> None:
+    scheduling = {"replicatedJobs": [{"targetReplicatedJobs": ["w"], "job": GANG}]}
+    decision = decide(TinyServer(jobset(scheduling=scheduling)).observe())
+    creates = [a for a in decision.actions if isinstance(a, Create)]
+    assert [a.resource for a in creates] == [WORKLOADS, POD_GROUPS, POD_GROUPS, SERVICES, JOBS, JOBS]
+    groups = [a.name for a in creates if a.resource is POD_GROUPS]
+    jobs = [a.body for a in creates if a.resource is JOBS]
+    used = [j["spec"]["template"]["spec"]["schedulingGroup"]["podGroupName"] for j in jobs]  # type: ignore[index]
+    assert used == groups
+
+
+def test_json_patches_test_before_they_replace() -> None:
+    server = running(jobset(replicated_job("w", pods=2), scheduling=GANG))
+    scale(server, 3)
+    (patch,) = (a for a in decide(server.observe()).actions if isinstance(a, JsonPatch))
+    path = "/spec/podGroupTemplates/0/schedulingPolicy/gang/minCount"
+    assert patch.operations == (
+        {"op": "test", "path": path, "value": 2},
+        {"op": "replace", "path": path, "value": 3},
+    )
