@@ -283,6 +283,14 @@ def test_in_order_startup_and_its_conditions() -> None:
     assert condition(server.jobset, words.STARTUP_POLICY_COMPLETED).status == "True"
 
 
+@pytest.mark.parametrize("order", [{"startupPolicy": {"startupPolicyOrder": "InOrder"}}, {}])
+def test_zero_replicas_are_ready_at_once(order: Any) -> None:
+    depends = {} if order else {"dependsOn": [{"name": "a", "status": "Complete"}]}
+    server = TinyServer(jobset(replicated_job("a", replicas=0), replicated_job("b", **depends), **order))
+    server.settle()
+    assert set(server.jobs) == {"js-b-0"}
+
+
 def test_a_job_with_a_wrong_mapping_is_replaced() -> None:
     server = running(jobset(scheduling=GANG))
     wrong = {"spec": {"template": {"spec": {"schedulingGroup": {"podGroupName": "other"}}}}}

@@ -11,7 +11,7 @@ import msgspec
 
 from pyjobset.objects import conditions as words
 from pyjobset.objects import labels
-from pyjobset.objects.jobset import JobSetStatus
+from pyjobset.objects.jobset import JobSetStatus, ReplicatedJobStatus
 from pyjobset.objects.meta import Condition
 from pyjobset.reconciler.conditions import changed, is_true
 from pyjobset.reconciler.decision import Decision
@@ -46,8 +46,8 @@ def decide(observation: Observation) -> Decision:
     if jobset.metadata.deletion_timestamp is not None or not is_managed(jobset.spec.managed_by):
         return Decision()
     view = view_of(observation)
-    status = with_counts(view.jobset.status, replicated_jobs_status(view))
-    outcome, status = _progress(view, status)
+    counts = replicated_jobs_status(view)
+    outcome, status = _progress(view, counts, with_counts(view.jobset.status, counts))
     actions, retry_after_seconds = without_refused(outcome.actions, observation.refusals, observation.now)
     outcome += Outcome(wake_after_seconds=retry_after_seconds) + blocked(observation.refusals)
     conditions, events = changed(status.conditions, outcome.conditions, observation.now)
@@ -61,7 +61,10 @@ def decide(observation: Observation) -> Decision:
     )
 
 
-def _progress(view: View, status: JobSetStatus) -> tuple[Outcome, JobSetStatus]:
+Counts = tuple[ReplicatedJobStatus, ...]
+
+
+def _progress(view: View, counts: Counts, status: JobSetStatus) -> tuple[Outcome, JobSetStatus]:
     if view.is_finished:
         return stop_jobs(view) + drop_groups(view), status
     succeeded = success(view)
@@ -72,7 +75,7 @@ def _progress(view: View, status: JobSetStatus) -> tuple[Outcome, JobSetStatus]:
         over = NOTHING if counted != status else _restart_over(view, words.JOBSET_FAILED)
         return failed + over, counted
     outcome = replace_jobs(view)
-    outcome += _suspended(view) if view.is_suspended else _running(view, status)
+    outcome += _suspended(view) if view.is_suspended else _running(view, counts)
     return outcome, status
 
 
@@ -89,8 +92,8 @@ def _suspended(view: View) -> Outcome:
     )
 
 
-def _running(view: View, status: JobSetStatus) -> Outcome:
-    order = startup(view, status.replicated_jobs_status)
+def _running(view: View, counts: Counts) -> Outcome:
+    order = startup(view, counts)
     resized = resize_jobs(view)
     groups = sync_groups(view, may_lower=not is_shrinking(view))
     resumed = resume_jobs(view, allowed=order.allowed, groups=groups.ready)
@@ -99,7 +102,7 @@ def _running(view: View, status: JobSetStatus) -> Outcome:
     if resumed.actions or any(c.job is not None and not c.job.spec.suspend for c in view.children):
         message = "jobset is resumed"
         outcome += Outcome(conditions=(ConditionChange(words.SUSPENDED, "False", words.RESUME_JOBS, message),))
-    if all(c.ready + c.succeeded == _replicas(view, c.name) for c in status.replicated_jobs_status):
+    if all(c.ready + c.succeeded == _replicas(view, c.name) for c in counts):
         outcome += _restart_over(view, words.JOBS_READY)
     return outcome
 
