@@ -456,3 +456,61 @@ def test_json_patches_test_before_they_replace() -> None:
         {"op": "test", "path": path, "value": 2},
         {"op": "replace", "path": path, "value": 3},
     )
+
+
+def gang_counts(server: TinyServer) -> int | None:
+    workload_count, group_count = min_counts(server)
+    assert workload_count == group_count
+    return group_count
+
+
+def test_decision_20_a_replacement_pod_is_not_left_waiting_for_finished_ones() -> None:
+    server = running(jobset(replicated_job("w", pods=3), scheduling=GANG))
+    server.set_status("js-w-0", active=1, ready=1, succeeded=2)
+    server.settle()
+    assert gang_counts(server) == 3, "not lowered once per finished pod"
+    server.set_status("js-w-0", active=1, ready=0, succeeded=2, failed=1)
+    server.settle()
+    assert gang_counts(server) == 1
+
+
+def test_decision_20_the_tail_of_a_work_queue_finishes() -> None:
+    job = replicated_job("w", pods=2)
+    job["template"]["spec"]["completions"] = 5
+    server = running(jobset(job, scheduling=GANG))
+    server.set_status("js-w-0", active=2, ready=1, succeeded=3)
+    server.settle()
+    assert gang_counts(server) == 2, "two pods can still be live"
+    server.set_status("js-w-0", active=1, ready=0, succeeded=4)
+    server.settle()
+    assert gang_counts(server) == 1
+
+
+def test_decision_20_a_finished_sibling_job_does_not_count() -> None:
+    server = running(jobset(replicated_job("w", replicas=2, pods=2), scheduling=GANG))
+    server.finish("js-w-0")
+    server.set_status("js-w-1", active=2, ready=1)
+    server.settle()
+    assert gang_counts(server) == 2
+
+
+def test_decision_20_the_full_quorum_is_back_before_a_restart_creates_jobs() -> None:
+    server = running(jobset(replicated_job("w", pods=3), failurePolicy={"maxRestarts": 1}, scheduling=GANG))
+    server.set_status("js-w-0", active=1, ready=0, succeeded=2)
+    server.settle()
+    assert gang_counts(server) == 1
+    server.finish("js-w-0", failed=True)
+    while "js-w-0" in server.jobs:
+        server.step()
+    decision = server.step()
+    assert kinds(decision)[-1] == ("Create", "Job")
+    assert gang_counts(server) == 3
+
+
+def test_an_explicit_quorum_is_never_changed() -> None:
+    leaf = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    scheduling = {"replicatedJobs": [{"targetReplicatedJobs": ["w"], "job": leaf}]}
+    server = running(jobset(replicated_job("w", pods=3), scheduling=scheduling))
+    server.set_status("js-w-0", active=1, ready=0, succeeded=2)
+    server.settle()
+    assert gang_counts(server) == 2

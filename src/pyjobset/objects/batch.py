@@ -71,6 +71,11 @@ class Job(Struct, frozen=True):
         return next((c for c in self.status.conditions if c.type == type_ and c.status == "True"), None)
 
     @property
+    def parallelism(self) -> int:
+        """spec.parallelism, 1 when unset."""
+        return 1 if self.spec.parallelism is None else self.spec.parallelism
+
+    @property
     def is_succeeded(self) -> bool:
         return self.condition("Complete") is not None
 

@@ -18,7 +18,6 @@ from pyjobset.reconciler.decision import Decision
 from pyjobset.reconciler.failure import failure
 from pyjobset.reconciler.jobs import (
     create_jobs,
-    is_shrinking,
     replace_jobs,
     resize_jobs,
     resume_jobs,
@@ -95,7 +94,7 @@ def _suspended(view: View) -> Outcome:
 def _running(view: View, counts: Counts) -> Outcome:
     order = startup(view, counts)
     resized = resize_jobs(view)
-    groups = sync_groups(view, may_lower=not is_shrinking(view))
+    groups = sync_groups(view)
     resumed = resume_jobs(view, allowed=order.allowed, groups=groups.ready)
     outcome = groups.outcome + service(view) + resized
     outcome += create_jobs(view, allowed=order.allowed, groups=groups.ready) + resumed + order.outcome

@@ -125,16 +125,6 @@ def resize_jobs(view: View) -> Outcome:
     return Outcome(tuple(actions))
 
 
-def is_shrinking(view: View) -> bool:
-    """Some live Job still has more pods than the spec wants: its group's quorum must not go down yet."""
-    for child in view.children:
-        if child.state is State.LIVE and child.job is not None:
-            has = child.job.spec.parallelism
-            if has is not None and has > templates.parallelism(child.expected.replicated_job.template):
-                return True
-    return False
-
-
 def _patch_spec(job: Job, spec: Manifest) -> Patch:
     return Patch(JOBS, job.metadata.name, job.metadata.uid, {"spec": spec})
 

@@ -14,8 +14,9 @@ from pyjobset.objects.meta import Manifest
 from pyjobset.objects.resources import POD_GROUPS, WORKLOADS
 from pyjobset.objects.scheduling import PodGroup, Workload
 from pyjobset.reconciler.decision import Action, Create, Delete, JsonPatch, Patch, Reason
-from pyjobset.reconciler.drift import GATE_OF_FIELD, Drift, pod_group_drift, workload_drift
+from pyjobset.reconciler.drift import GATE_OF_FIELD, pod_group_drift, workload_drift
 from pyjobset.reconciler.outcome import NOTHING, ConditionChange, Outcome
+from pyjobset.reconciler.quorum import with_quorums
 from pyjobset.reconciler.view import View
 
 
@@ -44,28 +45,25 @@ def drop_groups(view: View) -> Outcome:
     return Outcome(actions=_deletes(view, keep=frozenset()))
 
 
-def sync_groups(view: View, *, may_lower: bool) -> Groups:
-    """Bring Workload and PodGroups to what the spec compiles to.
-
-    `may_lower` is False while Jobs still have to shrink: a quorum goes up before the Jobs grow and down after they
-    shrank.
-    """
+def sync_groups(view: View) -> Groups:
+    """Bring Workload and PodGroups to what the spec compiles to, with the quorums of this moment."""
     wanted = view.scheduling
     if wanted is None:
         deletes = Outcome(actions=_deletes(view, keep=frozenset())) if _gate_is_on(view) else NOTHING
         return Groups(deletes, ready=None)
     if not view.observation.has_scheduling_api:
         return Groups(_degraded(words.API_NOT_SERVED, _NOT_SERVED), ready=None)
+    wanted = with_quorums(view, wanted)
     busy = _groups_with_pods(view)
     keep = {wanted.workload.metadata.name} | {g.metadata.name for g in wanted.pod_groups}
     workloads = {w.metadata.name: w for w in view.observation.workloads}
     pod_groups = {g.metadata.name: g for g in view.observation.pod_groups}
 
-    steps = [_workload_step(workloads.get(wanted.workload.metadata.name), wanted.workload, bool(busy), may_lower)]
+    steps = [_workload_step(workloads.get(wanted.workload.metadata.name), wanted.workload, bool(busy))]
     ready: list[str] = []
     for group in wanted.pod_groups:
         name = group.metadata.name
-        step = _pod_group_step(pod_groups.get(name), group, name in busy, may_lower)
+        step = _pod_group_step(pod_groups.get(name), group, name in busy)
         steps.append(step)
         if step.is_ready and steps[0].is_ready:
             ready.append(name)
@@ -93,7 +91,7 @@ def _deletes(view: View, keep: frozenset[str]) -> tuple[Action, ...]:
     )
 
 
-def _workload_step(stored: Workload | None, wanted: Workload, is_busy: bool, may_lower: bool) -> _Step:
+def _workload_step(stored: Workload | None, wanted: Workload, is_busy: bool) -> _Step:
     name = wanted.metadata.name
     if stored is None:
         return _Step(actions=(Create(WORKLOADS, name, wanted),))
@@ -103,7 +101,7 @@ def _workload_step(stored: Workload | None, wanted: Workload, is_busy: bool, may
     if drift.other:
         return _replace(stored, is_busy)
     operations: list[Manifest] = []
-    for index, has, wants in _quorum_changes(drift, may_lower):
+    for index, has, wants in drift.min_counts:
         path = f"/spec/podGroupTemplates/{index}/schedulingPolicy/gang/minCount"
         operations += [{"op": "test", "path": path, "value": has}, {"op": "replace", "path": path, "value": wants}]
     actions: tuple[Action, ...] = _relabel(stored, wanted)
@@ -112,7 +110,7 @@ def _workload_step(stored: Workload | None, wanted: Workload, is_busy: bool, may
     return _Step(actions=actions, dropped=drift.dropped)
 
 
-def _pod_group_step(stored: PodGroup | None, wanted: PodGroup, is_busy: bool, may_lower: bool) -> _Step:
+def _pod_group_step(stored: PodGroup | None, wanted: PodGroup, is_busy: bool) -> _Step:
     name = wanted.metadata.name
     if stored is None:
         return _Step(actions=(Create(POD_GROUPS, name, wanted),))
@@ -122,7 +120,7 @@ def _pod_group_step(stored: PodGroup | None, wanted: PodGroup, is_busy: bool, ma
     if drift.other:
         return _replace(stored, is_busy)
     actions: tuple[Action, ...] = _relabel(stored, wanted)
-    for _, _, wants in _quorum_changes(drift, may_lower):
+    for _, _, wants in drift.min_counts:
         patch = {"spec": {"schedulingPolicy": {"gang": {"minCount": wants}}}}
         actions += (Patch(POD_GROUPS, name, stored.metadata.uid, patch),)
     return _Step(actions=actions, dropped=drift.dropped)
@@ -145,10 +143,6 @@ def _relabel(stored: Workload | PodGroup, wanted: Workload | PodGroup) -> tuple[
         return ()
     resource = WORKLOADS if isinstance(stored, Workload) else POD_GROUPS
     return (Patch(resource, stored.metadata.name, stored.metadata.uid, {"metadata": {"labels": missing}}),)
-
-
-def _quorum_changes(drift: Drift, may_lower: bool) -> tuple[tuple[int, int, int], ...]:
-    return tuple(change for change in drift.min_counts if may_lower or change[2] > change[1])
 
 
 def _groups_with_pods(view: View) -> frozenset[str]:

@@ -13,8 +13,7 @@ from pyjobset.reconciler.view import Child, State, View
 
 def is_ready(job: Job) -> bool:
     """Of an unfinished Job: succeeded + ready pods reach min(parallelism, completions)."""
-    parallelism = 1 if job.spec.parallelism is None else job.spec.parallelism
-    wanted = parallelism if job.spec.completions is None else min(parallelism, job.spec.completions)
+    wanted = job.parallelism if job.spec.completions is None else min(job.parallelism, job.spec.completions)
     return job.status.succeeded + job.status.ready >= wanted
 
 
