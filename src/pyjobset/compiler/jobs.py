@@ -52,7 +52,9 @@ class _Base:
     pod_labels: dict[str, str]
     pod_annotations: dict[str, str]
     spec: Manifest
+    """Without the pod template."""
     pod_template: Manifest
+    """Without metadata and spec: what Kubernetes may add one day."""
     pod_metadata: Manifest
     pod_spec: Manifest
     owner_references: list[Manifest]
@@ -134,7 +136,7 @@ def compile_job(
         "spec": {
             **base.spec,
             "suspend": suspend,
-            "template": {**base.pod_template, "metadata": pod_metadata, "spec": pod_spec},
+            "template": {"metadata": pod_metadata, **base.pod_template, "spec": pod_spec},
         },
     }
 
@@ -155,14 +157,18 @@ def _base(jobset: JobSet, replicated_job: ReplicatedJob, features: Features) -> 
         job_annotations={**mapping_at(job_metadata, "annotations"), **annotations},
         pod_labels={**mapping_at(pod_metadata, "labels"), **both},
         pod_annotations={**mapping_at(pod_metadata, "annotations"), **annotations},
-        spec=dict(mapping_at(template, "spec")),
-        pod_template=dict(pod_template),
+        spec=_without(mapping_at(template, "spec"), "template", "suspend"),
+        pod_template=_without(pod_template, "metadata", "spec"),
         pod_metadata=dict(pod_metadata),
         pod_spec=_pod_spec(jobset, mapping_at(pod_template, "spec"), by_node_selector=by_node_selector),
         owner_references=[owner_manifest(jobset)],
         by_node_selector=by_node_selector,
         job_restarts=_job_restarts(jobset, replicated_job) if gates.RESTART_JOB in features else None,
     )
+
+
+def _without(mapping: Mapping[str, Any], *keys: str) -> Manifest:
+    return {key: value for key, value in mapping.items() if key not in keys}
 
 
 def _common_labels(jobset: JobSet, replicated_job: ReplicatedJob) -> dict[str, str]:

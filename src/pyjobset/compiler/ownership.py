@@ -3,7 +3,7 @@
 Used by the rest of the compiler. It never decides which objects there are.
 """
 
-from msgspec import to_builtins
+from msgspec import json
 
 from pyjobset.objects import labels
 from pyjobset.objects.jobset import API_VERSION, KIND, JobSet
@@ -44,5 +44,5 @@ def owned_metadata(jobset: JobSet, name: str) -> ObjectMeta:
 
 
 def manifest(resource: Resource[Struct], struct: Struct) -> Manifest:
-    """A struct as the object that the API server takes: apiVersion and kind first."""
-    return {"apiVersion": resource.api_version, "kind": resource.kind, **to_builtins(struct)}
+    """A struct as the object that the API server takes, in JSON values only: apiVersion and kind first."""
+    return {"apiVersion": resource.api_version, "kind": resource.kind, **json.decode(json.encode(struct))}

@@ -126,30 +126,40 @@ def _groups(jobset: JobSet, scheduling: Scheduling) -> Iterator[_Group]:
 
 
 def _groups_of_entries(jobset: JobSet, entries: tuple[ReplicatedJobScheduling, ...]) -> Iterator[_Group]:
-    namespace, name = jobset.metadata.namespace, jobset.metadata.name
     by_name = {member.name: member for member in jobset.spec.replicated_jobs}
-    resolved = [
-        (entry, members)
-        for entry in entries
-        if any(map(_pods_of_all, members := tuple(by_name[t] for t in entry.target_replicated_jobs if t in by_name)))
+    with_members = [
+        (entry, tuple(by_name[t] for t in entry.target_replicated_jobs if t in by_name)) for entry in entries
     ]
-    shared = sum(members[0].replicas if entry.job else 1 for entry, members in resolved) > TEMPLATES_MAX
-    for entry, members in resolved:
+    with_pods = [(entry, members) for entry, members in with_members if any(map(_pods_of_all, members))]
+    templates = sum(1 if entry.job is None else members[0].replicas for entry, members in with_pods)
+    for entry, members in with_pods:
         if entry.job is None:
-            template = names.group_template_name(namespace, name, entry.target_replicated_jobs)
-            leaf = JobScheduling(
-                scheduling_policy=entry.scheduling_policy,
-                scheduling_constraints=entry.scheduling_constraints,
-                disruption_mode=entry.disruption_mode,
-            )
-            yield _Group(Placement(template, names.pod_group_name(name, template)), leaf, members)
-            continue
-        member = members[0]
-        template_of_all = names.replicated_job_template_name(namespace, name, member.name)
-        for index in range(member.replicas):
-            own = names.job_template_name(namespace, name, member.name, index)
-            place = Placement(template_of_all if shared else own, names.pod_group_name(name, own))
-            yield _Group(place, entry.job, (member,), index)
+            yield _group_of_entry(jobset, entry, members)
+        else:
+            yield from _groups_of_jobs(jobset, entry.job, members[0], share_template=templates > TEMPLATES_MAX)
+
+
+def _group_of_entry(jobset: JobSet, entry: ReplicatedJobScheduling, members: tuple[ReplicatedJob, ...]) -> _Group:
+    name = jobset.metadata.name
+    template = names.group_template_name(jobset.metadata.namespace, name, entry.target_replicated_jobs)
+    leaf = JobScheduling(
+        scheduling_policy=entry.scheduling_policy,
+        scheduling_constraints=entry.scheduling_constraints,
+        disruption_mode=entry.disruption_mode,
+    )
+    return _Group(Placement(template, names.pod_group_name(name, template)), leaf, members)
+
+
+def _groups_of_jobs(
+    jobset: JobSet, leaf: JobScheduling, member: ReplicatedJob, *, share_template: bool
+) -> Iterator[_Group]:
+    """One PodGroup a Job, named after the Job's own template also where a template is shared (decision 36)."""
+    namespace, name = jobset.metadata.namespace, jobset.metadata.name
+    shared = names.replicated_job_template_name(namespace, name, member.name)
+    for index in range(member.replicas):
+        own = names.job_template_name(namespace, name, member.name, index)
+        place = Placement(shared if share_template else own, names.pod_group_name(name, own))
+        yield _Group(place, leaf, (member,), index)
 
 
 def _pods_of_job(member: ReplicatedJob) -> int:
