@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from pyjobset.objects import features as gates
-from pyjobset.objects.batch import Job, Service
+from pyjobset.objects.batch import ChildMeta, Job, Pod, PodSpec, PodStatus, Service
 from pyjobset.objects.jobset import JobSet, JobSetStatus
 from pyjobset.objects.meta import Manifest, Struct
 from pyjobset.objects.resources import JOBS, POD_GROUPS, SERVICES, WORKLOADS
@@ -68,6 +68,7 @@ class TinyServer:
             service=self.service,
             workloads=tuple(self.workloads.values()),
             pod_groups=tuple(self.pod_groups.values()),
+            pods=tuple(pod for job in self.jobs.values() for pod in pods_of(job)),
             features=FEATURES,
         )
         return replace(observation, **more)
@@ -127,6 +128,22 @@ class TinyServer:
         condition = {"type": "Failed" if failed else "Complete", "status": "True", "lastTransitionTime": at}
         for name in names:
             self.set_status(name, active=0, ready=0, conditions=[condition])
+
+
+def pods_of(job: Job) -> list[Pod]:
+    """The pods that a Job's counts speak of: ready ones have a node, other active ones have none."""
+
+    def pod(index: int, node: str, phase: str) -> Pod:
+        return Pod(
+            ChildMeta(name=f"{job.metadata.name}-{index}"),
+            PodSpec(node_name=node, scheduling_group=job.spec.template.spec.scheduling_group),
+            PodStatus(phase=phase),
+        )
+
+    status = job.status
+    ready = [pod(i, "node", "Running") for i in range(status.ready)]
+    pending = [pod(status.ready + i, "", "Pending") for i in range(max(0, status.active - status.ready))]
+    return ready + pending + [pod(100 + i, "node", "Succeeded") for i in range(status.succeeded)]
 
 
 def plain(obj: Any) -> Any:

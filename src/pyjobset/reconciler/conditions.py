@@ -34,12 +34,15 @@ def is_true(conditions: Iterable[Condition], type_: str) -> bool:
 def changed(
     conditions: tuple[Condition, ...], changes: Iterable[ConditionChange], now: datetime
 ) -> tuple[tuple[Condition, ...], tuple[Event, ...]]:
-    """The conditions after the changes, in their old order with new ones at the end, and an event for each change."""
+    """The conditions after the changes, in their old order with new ones at the end, and the events.
+
+    A change of the message alone sends none: the scheduler words the same trouble differently at every attempt.
+    """
     result = {c.type: c for c in conditions}
     events: list[Event] = []
     for change in changes:
         old = result.get(change.type)
-        if old is None and change.status == "False":
+        if old is None and change.status == "False" and not change.is_state:
             continue
         new = Condition(
             type=change.type,
@@ -55,7 +58,8 @@ def changed(
         if new == old:
             continue
         result[change.type] = new
-        if not change.is_silent:
+        is_news = old is None or (old.status, old.reason) != (new.status, new.reason)
+        if is_news and not change.is_silent:
             kind: Literal["Normal", "Warning"] = "Warning" if change.is_warning else "Normal"
             events.append(Event(kind, change.reason, change.message))
     return tuple(result.values()), tuple(events)

@@ -11,11 +11,12 @@ import msgspec
 
 from pyjobset.objects import conditions as words
 from pyjobset.objects import labels
-from pyjobset.objects.jobset import JobSetStatus, ReplicatedJobStatus
+from pyjobset.objects.jobset import JobSet, JobSetStatus, ReplicatedJobStatus
 from pyjobset.objects.meta import Condition
 from pyjobset.reconciler.conditions import changed, is_true
 from pyjobset.reconciler.decision import Decision
 from pyjobset.reconciler.failure import failure
+from pyjobset.reconciler.gangs import gangs
 from pyjobset.reconciler.jobs import (
     create_jobs,
     replace_jobs,
@@ -38,6 +39,11 @@ from pyjobset.reconciler.view import View, view_of
 def is_managed(managed_by: str | None) -> bool:
     """spec.managedBy names this controller, or nobody."""
     return managed_by in (None, labels.MANAGED_BY)
+
+
+def needs_pods(jobset: JobSet) -> bool:
+    """Only the gangs of a running JobSet are judged by their pods."""
+    return jobset.spec.scheduling is not None and not (jobset.spec.suspend or jobset.status.terminal_state)
 
 
 def decide(observation: Observation) -> Decision:
@@ -97,7 +103,7 @@ def _running(view: View, counts: Counts) -> Outcome:
     groups = sync_groups(view)
     resumed = resume_jobs(view, allowed=order.allowed, groups=groups.ready)
     outcome = groups.outcome + service(view) + resized
-    outcome += create_jobs(view, allowed=order.allowed, groups=groups.ready) + resumed + order.outcome
+    outcome += create_jobs(view, allowed=order.allowed, groups=groups.ready) + resumed + order.outcome + gangs(view)
     if resumed.actions or any(c.job is not None and not c.job.spec.suspend for c in view.children):
         message = "jobset is resumed"
         outcome += Outcome(conditions=(ConditionChange(words.SUSPENDED, "False", words.RESUME_JOBS, message),))

@@ -7,7 +7,7 @@ same decision. Children are those whose controller ownerReference has the JobSet
 from dataclasses import dataclass
 from datetime import datetime
 
-from pyjobset.objects.batch import Job, Service
+from pyjobset.objects.batch import Job, Pod, Service
 from pyjobset.objects.features import DEFAULTS, Features
 from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.scheduling import PodGroup, Workload
@@ -39,6 +39,8 @@ class Observation:
     service: Service | None = None
     workloads: tuple[Workload, ...] = ()
     pod_groups: tuple[PodGroup, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    """Filled only where `decide.needs_pods(jobset)` says that they are read."""
     refusals: tuple[Refusal, ...] = ()
     features: Features = DEFAULTS
     has_scheduling_api: bool = True

@@ -13,7 +13,7 @@ from pyjobset.reconciler.decision import Action, Event, Reason
 
 @dataclass(frozen=True, slots=True)
 class ConditionChange:
-    """`is_silent` changes the condition without an event."""
+    """`is_silent` changes the condition without an event; `is_state` adds it also when it is False and absent."""
 
     type: str
     status: Literal["True", "False"]
@@ -21,6 +21,7 @@ class ConditionChange:
     message: str
     is_warning: bool = False
     is_silent: bool = False
+    is_state: bool = False
 
 
 @dataclass(frozen=True, slots=True)
