@@ -9,13 +9,15 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from crd import definition
+
 ROOT = Path(__file__).resolve().parent.parent
 
 Generator = Callable[[], dict[str, str]]
 
 
 def generators() -> list[Generator]:
-    return []
+    return [definition.files]
 
 
 def main() -> int:

@@ -2,9 +2,13 @@
 
 Typed completely, because the reconciler compares what it wrote with what the API server stored.
 A union (policy, disruption mode) is a struct of which exactly one member is set.
+The texts of the leaf types are also their descriptions in JobSet's CRD (see objects.schema).
 """
 
+from typing import Annotated
+
 from pyjobset.objects.meta import Condition, ObjectMeta, Struct
+from pyjobset.objects.schema import schema
 
 API_VERSION = "scheduling.k8s.io/v1beta1"
 TEMPLATES_MAX = 8
@@ -17,33 +21,41 @@ class Empty(Struct, frozen=True):
 
 
 class Gang(Struct, frozen=True):
-    """All-or-nothing: at least `min_count` pods are bound together. None or 0 in a JobSet means computed."""
-
-    min_count: int | None = None
+    min_count: Annotated[int | None, schema(minimum=0)] = None
+    """How many pods must fit at the same time. Unset or 0: all pods of the group, and the number follows them."""
 
 
 class SchedulingPolicy(Struct, frozen=True):
     basic: Empty | None = None
+    """Pods are scheduled one by one, as if there were no group."""
     gang: Gang | None = None
+    """All or nothing: no pod starts before all that are needed fit at the same time."""
 
 
 class DisruptionMode(Struct, frozen=True):
     single: Empty | None = None
+    """Pods may be preempted one by one. This is the default."""
     all: Empty | None = None
+    """When a pod must be preempted, the whole group is. Needs the gang policy."""
 
 
 class TopologyConstraint(Struct, frozen=True):
-    key: str = ""
+    key: Annotated[str, schema(required=True, maxLength=317)] = ""
+    """A node label, for example topology.kubernetes.io/rack. All pods of the group get nodes with the same value."""
 
 
 class SchedulingConstraints(Struct, frozen=True):
-    topology: tuple[TopologyConstraint, ...] = ()
+    topology: Annotated[tuple[TopologyConstraint, ...], schema(maxItems=1)] = ()
+    """Where the pods must be together. At most one key."""
 
 
 class PodGroupResourceClaim(Struct, frozen=True):
-    name: str = ""
-    resource_claim_name: str | None = None
-    resource_claim_template_name: str | None = None
+    name: Annotated[str, schema(required=True, maxLength=63)] = ""
+    """The name by which the pods' own resourceClaims refer to it."""
+    resource_claim_name: Annotated[str | None, schema(maxLength=253)] = None
+    """A ResourceClaim of the namespace that all PodGroups share."""
+    resource_claim_template_name: Annotated[str | None, schema(maxLength=253)] = None
+    """A ResourceClaimTemplate of the namespace: each PodGroup gets a ResourceClaim of its own from it."""
 
 
 class PodGroupTemplate(Struct, frozen=True):
