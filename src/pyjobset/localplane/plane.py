@@ -1,8 +1,8 @@
-"""A local control plane: real etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok nodes, our controller.
+"""A local control plane: real etcd, API server, controller-manager and scheduler, kwok nodes, our controller.
 
-    plane = Plane(directory, options)     # directory=None: the user's own; options=None: what is stored there, or the defaults
-    status = plane.start()                # builds what is missing, starts or repairs, returns when everything is ready
-    plane.kubeconfig                      # Path of the administrator's kubeconfig; plane.kubectl: Path of a kubectl
+    plane = Plane(directory, options)     # directory=None: the user's own; options=None: those stored there or defaults
+    status = plane.start()                # builds what is missing, starts or repairs; returns when everything is ready
+    plane.kubeconfig                      # Path of the administrator's kubeconfig
     plane.run_kubectl("get", "jobsets")   # CompletedProcess[str]; never raises on a non-zero exit
     plane.add_nodes(NodeLayout(count=1))  # -> names; also plane.nodes(), plane.remove_nodes(names)
     plane.status()                        # -> PlaneStatus: running, server, version, components, nodes
@@ -12,15 +12,43 @@ The processes are daemons: they outlive the program that called `start`. Two pla
 Every failure is a PlaneError that says what, where and what to do. `progress` hears of each step (see progress.py).
 """
 
-from __future__ import annotations
-
+import contextlib
+import json
+import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 
+from pyjobset.errors import PlaneError, UsageError
+from pyjobset.localplane import binaries, kubeconfig, nodes, ports, stages, state
+from pyjobset.localplane.api import ApiServer, tls
+from pyjobset.localplane.components import (
+    API_SERVER,
+    CONTROLLER,
+    CONTROLLER_MANAGER,
+    ETCD,
+    KWOK,
+    NAMES,
+    PORTS,
+    SCHEDULER,
+    Component,
+    Places,
+    components,
+    scheduler_configuration,
+)
+from pyjobset.localplane.crd import definition, established
+from pyjobset.localplane.files import locked, write_private
 from pyjobset.localplane.options import NodeLayout, PlaneOptions
+from pyjobset.localplane.progress import Progress
+from pyjobset.localplane.supervise import PortTaken, Supervisor
+
+_ATTEMPTS = 3
+_LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+_NODES = "/api/v1/nodes"
 
 
 class ComponentStatus(Struct, frozen=True):
@@ -34,7 +62,7 @@ class ComponentStatus(Struct, frozen=True):
 
 
 class NodeStatus(Struct, frozen=True):
-    """One simulated node."""
+    """One simulated node. `cpu` and `memory` are what pods may use of it."""
 
     name: str
     ready: bool
@@ -59,36 +87,275 @@ class Plane:
     """A control plane that lives in one directory."""
 
     def __init__(
-        self, directory: Path | None = None, options: PlaneOptions | None = None, *, progress: object | None = None
+        self, directory: Path | None = None, options: PlaneOptions | None = None, *, progress: Progress | None = None
     ) -> None:
-        self.directory = directory or Path()
-        self.options = options or PlaneOptions()
+        self.directory = (directory or state.default_directory()).expanduser().absolute()
         self.kubeconfig = self.directory / "kubeconfig"
+        self._progress = progress or Progress()
+        self._options = options
+        self._places = Places(self.directory, Path())
+        self._supervisor = Supervisor(self._places)
+
+    @property
+    def options(self) -> PlaneOptions:
+        """The options given, else those of the plane that is there, else the defaults."""
+        return self._options or self._state().options
+
+    @property
+    def exists(self) -> bool:
+        """Has a plane ever been started in this directory?"""
+        return (self.directory / state.STATE).exists()
+
+    def start(self) -> PlaneStatus:
+        """Brings the plane up, or repairs what is down. Nodes are made the first time only."""
+        state.prepare(self.directory)
+        with self._lock():
+            options = self.options
+            self._places = Places(self.directory, binaries.ensure(options.bin_dir, self._progress))
+            renewed = set(NAMES) if self._certificates() else set()
+            for attempt in range(1, _ATTEMPTS + 1):
+                try:
+                    self._bring_up(options, renewed)
+                    break
+                except PortTaken as taken:
+                    if attempt == _ATTEMPTS or (options.port and taken.component == API_SERVER):
+                        raise self._port_error(taken.component) from taken
+        return self.status()
+
+    def stop(self) -> list[str]:
+        """Ends what runs and returns its names. Nothing to do is fine."""
+        if not self.directory.exists():
+            return []
+        with self._lock():
+            running = self._supervisor.running()
+            self._supervisor.stop(running)
+        return [name for name in NAMES if name in running]
+
+    def reset(self) -> None:
+        """Stops the plane and removes all that it wrote. Other files in the directory stay."""
+        if self.directory.exists():
+            self.stop()
+            state.forget(self.directory)
+
+    def status(self) -> PlaneStatus:
+        """What runs now. Asks the processes and the API server, not the memory of the last start."""
+        known = self._state()
+        with_controller = known.options.controller
+        shown = [self._component_status(n, known.ports) for n in NAMES if n != CONTROLLER or with_controller]
+        found = None
+        if self.exists and self._supervisor.daemons[API_SERVER].pid():
+            with contextlib.suppress(PlaneError):
+                found = self.nodes()
+        return PlaneStatus(
+            running=found is not None and all(c.running for c in shown),
+            directory=str(self.directory),
+            kubeconfig=str(self.kubeconfig),
+            server=self._server(known.ports) if known.ports else "",
+            version=known.version,
+            components=shown,
+            nodes=found,
+        )
+
+    def log(self, component: str) -> Path:
+        """The log file of a component. `apiserver`, `scheduler` and other clear endings of names will do."""
+        matches = [n for n in NAMES if component in (n, n.removeprefix("kube-"), n.removeprefix("jobset-"))]
+        if not matches:
+            raise UsageError(f"no component is called {component!r}", hint=f"choose one of {', '.join(NAMES)}")
+        return self._supervisor.daemons[matches[0]].log
 
     @property
     def kubectl(self) -> Path:
-        raise NotImplementedError
+        """A kubectl: the person's own, else the one that was built with the plane."""
+        options = self.options
+        named = options.bin_dir or os.environ.get(binaries.BIN_VARIABLE, "")
+        return binaries.kubectl(Path(named) if named else binaries.cache() / binaries.cache_key())
 
-    def start(self) -> PlaneStatus:
-        raise NotImplementedError
-
-    def stop(self) -> None:
-        raise NotImplementedError
-
-    def reset(self) -> None:
-        raise NotImplementedError
-
-    def status(self) -> PlaneStatus:
-        raise NotImplementedError
-
-    def run_kubectl(self, *arguments: str, stdin: str = "", timeout_seconds: float = 60) -> subprocess.CompletedProcess[str]:
-        raise NotImplementedError
+    def run_kubectl(
+        self, *arguments: str, stdin: str = "", timeout_seconds: float = 60
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs kubectl as the plane's administrator. Its discovery cache is the plane's own: ports are used again."""
+        environment = {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
+        environment["KUBECACHEDIR"] = str(self.directory / "kubectl-cache")
+        command = [str(self.kubectl), *arguments]
+        try:
+            return subprocess.run(
+                command,
+                env=environment,
+                input=stdin,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=timeout_seconds,
+            )
+        except subprocess.TimeoutExpired as error:
+            shown = " ".join(arguments)
+            raise PlaneError(f"kubectl {shown} did not end in {timeout_seconds} seconds") from error
 
     def nodes(self) -> list[NodeStatus]:
-        raise NotImplementedError
+        """All nodes of the running plane, node-2 before node-10."""
+        with self._api() as server:
+            found = [_node_status(item) for item in server.get(_NODES)["items"]]
+        return sorted(found, key=lambda n: (len(n.name), n.name))
 
     def add_nodes(self, layout: NodeLayout) -> list[str]:
-        raise NotImplementedError
+        """Creates `layout.count` more nodes and returns their names."""
+        with self._api() as server:
+            taken = [item["metadata"]["name"] for item in server.get(_NODES)["items"]]
+            names = nodes.free_names(taken, layout.count)
+            for index, name in enumerate(names):
+                server.create(_NODES, nodes.manifest(name, layout, index))
+        return names
+
+    def ensure_nodes(self, layout: NodeLayout) -> list[str]:
+        """Makes node-0 to node-(count - 1) be there, and returns the names of those that were not."""
+        with self._api() as server:
+            return self._create_nodes(server, layout)
 
     def remove_nodes(self, names: Sequence[str]) -> None:
-        raise NotImplementedError
+        """Deletes nodes. Their pods are lost, as on a machine that died."""
+        with self._api() as server:
+            lost = [name for name in names if not server.delete(f"{_NODES}/{name}")]
+        if lost:
+            raise UsageError(f"there is no node {', '.join(lost)}", hint="jobset nodes list shows them")
+
+    def _bring_up(self, options: PlaneOptions, renewed: set[str]) -> None:
+        """One attempt: ports, files and then the components, each as soon as what it needs is ready."""
+        known = self._state()
+        wanted_ports = {**known.ports, **({API_SERVER: options.port} if options.port else {})}
+        running = self._supervisor.running()
+        held = running | ({"etcd-peer"} if ETCD in running else set())
+        if options.port and known.ports.get(API_SERVER) != options.port and not ports.is_free(options.port):
+            raise self._port_error(API_SERVER, options.port)
+        known = msgspec.structs.replace(known, options=options, ports=ports.assign(PORTS, wanted_ports, held))
+        if options.port and known.ports[API_SERVER] != options.port:
+            raise self._port_error(API_SERVER, options.port)
+        state.save(self.directory, known)
+        wanted = {c.name: c for c in components(options, known.ports, self._places)}
+        self._supervisor.stop_outdated(list(wanted.values()), renewed | self._write_files(known.ports))
+        renewed.clear()
+
+        for name in (ETCD, API_SERVER):
+            if self._supervisor.start(wanted[name]):
+                self._progress.step(f"Starting {name}")
+            self._supervisor.wait([wanted[name]])
+        with self._api(known.ports) as server:
+            self._bring_up_users(server, known, wanted)
+
+    def _bring_up_users(self, server: ApiServer, known: state.State, wanted: Mapping[str, Component]) -> None:
+        """Everything that needs the API server."""
+        fresh_kwok = not self._supervisor.daemons[KWOK].pid()
+        if fresh_kwok:
+            server.delete(_LEASES)  # a new kwok would wait for the old one's leases to run out
+        users = [wanted[n] for n in (CONTROLLER_MANAGER, SCHEDULER, KWOK)]
+        started = [c.name for c in users if self._supervisor.start(c)]
+        self._install(server, known.options)
+        if not known.prepared:
+            self._create_nodes(server, known.options.layout)
+        if CONTROLLER in wanted:
+            users.append(wanted[CONTROLLER])
+            started += [CONTROLLER] if self._supervisor.start(wanted[CONTROLLER]) else []
+        if started:
+            self._progress.step(f"Starting {', '.join(started)}")
+        self._supervisor.wait(users, lambda: not fresh_kwok or _nodes_are_kept(server))
+        version = server.get("/version")["gitVersion"]
+        state.save(self.directory, msgspec.structs.replace(known, version=version, prepared=True))
+
+    def _install(self, server: ApiServer, options: PlaneOptions) -> None:
+        """The JobSet CRD, as this package has it."""
+        manifest = definition()
+        if manifest is None:
+            if options.controller:
+                raise PlaneError(
+                    "this installation of pyjobset has no CRD (pyjobset/crd)",
+                    hint="install pyjobset again, or start the plane with --no-controller",
+                )
+            return
+        name, text = manifest
+        path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
+        server.apply(path, text)
+        self._supervisor_wait(lambda: established(server.get(path)), "the JobSet CRD")
+
+    def _supervisor_wait(self, condition: Any, what: str) -> None:
+        from pyjobset.localplane.processes import wait_until
+
+        if not wait_until(condition, 30):
+            raise PlaneError(f"{what} was not ready after 30 seconds", hint="jobset logs kube-apiserver says more")
+
+    def _create_nodes(self, server: ApiServer, layout: NodeLayout) -> list[str]:
+        names = nodes.free_names((), layout.count)
+        return [n for i, n in enumerate(names) if server.create(_NODES, nodes.manifest(n, layout, i))]
+
+    def _certificates(self) -> list[str]:
+        from pyjobset.localplane import certificates
+
+        return certificates.ensure(self._places.pki)
+
+    def _write_files(self, known_ports: Mapping[str, int]) -> set[str]:
+        """Kubeconfigs and configuration files. Returns the components whose file changed."""
+        texts = {self.kubeconfig: ("", self._kubeconfig("admin", known_ports))}
+        for identity in (CONTROLLER_MANAGER, SCHEDULER, KWOK, CONTROLLER):
+            texts[self._places.kubeconfig(identity)] = (identity, self._kubeconfig(identity, known_ports))
+        scheduler = json.dumps(scheduler_configuration(self._places), indent=2)
+        texts[self._places.scheduler_configuration] = (SCHEDULER, scheduler)
+        texts[self._places.stages] = (KWOK, stages.text(binaries.versions()["kubernetes"]))
+        changed = {p: reader for p, (reader, text) in texts.items() if not p.exists() or p.read_text() != text}
+        for path in changed:
+            write_private(path, texts[path][1])
+        return set(changed.values()) - {""}
+
+    def _kubeconfig(self, identity: str, known_ports: Mapping[str, int]) -> str:
+        pki = self._places.pki
+        files = [(pki / name).read_bytes() for name in ("ca.crt", f"{identity}.crt", f"{identity}.key")]
+        return json.dumps(kubeconfig.kubeconfig(self._server(known_ports), *files), indent=2) + "\n"
+
+    def _component_status(self, name: str, known_ports: Mapping[str, int]) -> ComponentStatus:
+        daemon = self._supervisor.daemons[name]
+        pid = daemon.pid()
+        return ComponentStatus(name, bool(pid), pid, known_ports.get(name, 0), str(daemon.log))
+
+    def _api(self, known_ports: Mapping[str, int] | None = None) -> ApiServer:
+        known_ports = known_ports or self._state().ports
+        if not known_ports:
+            raise PlaneError(f"there is no local plane in {self.directory}", hint="jobset up starts one")
+        return ApiServer(known_ports[API_SERVER], tls(self._places.pki, "ca", "admin"))
+
+    def _state(self) -> state.State:
+        return state.load(self.directory) or state.State()
+
+    def _lock(self) -> contextlib.AbstractContextManager[None]:
+        return locked(
+            self.directory / ".lock",
+            lambda: self._progress.step(
+                f"Another jobset is starting or stopping the plane in {self.directory}; waiting"
+            ),
+        )
+
+    @staticmethod
+    def _server(known_ports: Mapping[str, int]) -> str:
+        return f"https://127.0.0.1:{known_ports[API_SERVER]}"
+
+    @staticmethod
+    def _port_error(component: str, port: int = 0) -> PlaneError:
+        shown = f"port {port} on 127.0.0.1" if port else "its port on 127.0.0.1"
+        return PlaneError(
+            f"{component} cannot have {shown}: another program listens there",
+            hint="end that program, or choose another port with --port (0 is any free one)",
+        )
+
+
+def _nodes_are_kept(server: ApiServer) -> bool:
+    """Are all nodes Ready and held by the kwok that runs now?"""
+    found = [_node_status(item) for item in server.get(_NODES)["items"]]
+    return all(n.ready for n in found) and len(server.get(_LEASES)["items"]) >= len(found)
+
+
+def _node_status(item: Mapping[str, Any]) -> NodeStatus:
+    conditions = item["status"].get("conditions", [])
+    resources = item["status"].get("allocatable", {})
+    return NodeStatus(
+        name=item["metadata"]["name"],
+        ready=any(c["type"] == "Ready" and c["status"] == "True" for c in conditions),
+        cpu=resources.get("cpu", ""),
+        memory=resources.get("memory", ""),
+        labels=item["metadata"].get("labels", {}),
+    )
