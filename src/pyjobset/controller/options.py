@@ -1,0 +1,73 @@
+"""How the controller runs: every flag of `jobset controller` as one frozen value. Made by cli.controller.
+
+Names and defaults are those of the original controller where it has the flag. Bad values raise UsageError.
+"""
+
+from dataclasses import dataclass
+
+from pyjobset.errors import UsageError
+from pyjobset.objects.features import DEFAULTS, Features
+
+QPS = 500.0
+BURST = 500
+CONCURRENT_RECONCILES = 16
+HEALTH_ADDRESS = ":8081"
+METRICS_ADDRESS = "0"
+LOG_LEVELS = ("debug", "info", "warning", "error")
+LOG_FORMATS = ("text", "json")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen. An empty host is every interface, port 0 any free port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    kubeconfig: str | None = None
+    context: str | None = None
+    namespace: str | None = None
+    """Only this namespace; None is all of them."""
+    qps: float = QPS
+    burst: int = BURST
+    features: Features = DEFAULTS
+    concurrent_reconciles: int = CONCURRENT_RECONCILES
+    health_address: Address | None = Address("", 8081)
+    """None: no health endpoint."""
+    log_level: str = "info"
+    log_format: str = "text"
+
+    def __post_init__(self) -> None:
+        if self.concurrent_reconciles < 1:
+            raise UsageError(f"--concurrent-reconciles {self.concurrent_reconciles}: must be at least 1")
+        if not self.qps > 0:
+            raise UsageError(f"--kube-api-qps {self.qps:g}: must be above 0")
+        if self.burst < 1:
+            raise UsageError(f"--kube-api-burst {self.burst}: must be at least 1")
+        if self.log_format not in LOG_FORMATS:
+            raise UsageError(f"--log-format {self.log_format!r}: must be one of {', '.join(LOG_FORMATS)}")
+
+
+def address(text: str, flag: str) -> Address | None:
+    """`:8081`, `127.0.0.1:8081`, `[::1]:8081`; `0` or nothing is None."""
+    if text in ("", "0"):
+        return None
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535:
+        raise UsageError(f"{flag} {text!r}: expected HOST:PORT", hint="for example :8081, or 0 to switch it off")
+    return Address(host.removeprefix("[").removesuffix("]"), int(port))
+
+
+def log_level(text: str) -> str:
+    """A level's name, or the original controller's number: 0 is info, above is more."""
+    if text.isdecimal():
+        return "debug" if int(text) > 0 else "info"
+    if text not in LOG_LEVELS:
+        raise UsageError(f"--zap-log-level {text!r}: must be one of {', '.join(LOG_LEVELS)} or a number")
+    return text

@@ -1,0 +1,206 @@
+"""One run of one JobSet: observe, decide, apply, and when to run again. Called by the manager's workers.
+
+Flow: a run that changed something is followed by another, until one changes nothing. Failures wait by who must act
+(Backoff). A bug stops only its JobSet: it is logged with its traceback, counted and tried again slowly. Never raises.
+"""
+
+import asyncio
+import itertools
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+
+from pyjobset.controller.apply import Applied, apply
+from pyjobset.controller.events import EventSender
+from pyjobset.controller.log import Log
+from pyjobset.controller.observe import Caches, observe
+from pyjobset.controller.pace import Pace
+from pyjobset.controller.queue import Backoff
+from pyjobset.controller.refusals import Memory, Refusals
+from pyjobset.controller.writes import Writer
+from pyjobset.errors import JobSetError, Raced
+from pyjobset.kube.client import Client
+from pyjobset.objects import features as gates
+from pyjobset.objects.features import Features
+from pyjobset.objects.jobset import JobSet
+from pyjobset.objects.meta import Key
+from pyjobset.reconciler.decide import decide, is_managed, needs_pods
+from pyjobset.reconciler.decision import Create, Decision
+from pyjobset.reconciler.observation import Observation, Refusal
+
+RUNS_IN_A_ROW_MAX = 16
+"""Runs that each ask for another at once. A JobSet settles in two or three; after so many, someone undoes our work."""
+UNSETTLED_SECONDS = 5.0
+
+log = Log(__name__)
+
+
+@dataclass(slots=True)
+class Counters:
+    """What happened since the start."""
+
+    runs: int = 0
+    effective_runs: int = 0
+    errors: int = 0
+    bugs: int = 0
+
+
+class Reconciler:
+    def __init__(
+        self,
+        client: Client,
+        caches: Caches,
+        events: EventSender,
+        *,
+        features: Features,
+        has_pods: Callable[[], bool],
+        refusals: Refusals,
+        pace: Pace,
+        decide: Callable[[Observation], Decision] = decide,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """`has_pods` is asked when a JobSet's pods matter: True once they are in the caches. Whoever answers False
+        wakes the JobSet when that changes."""
+        self.client = client
+        self.caches = caches
+        self.events = events
+        self.features = features
+        self.has_pods = has_pods
+        self.decide = decide
+        self.now = now
+        self.refusals = refusals
+        self.pace = pace
+        self.backoff = Backoff()
+        self.counters = Counters()
+        self.in_a_row: Counter[Key] = Counter()
+        """Runs in a row that asked for another at once."""
+        self._causes = itertools.count(1)
+
+    async def run(self, key: Key) -> float | None:
+        """Seconds until the JobSet must run again if nothing happens; None: only when something happens."""
+        jobset = self.caches.jobsets.get(key.namespace, key.name)
+        if jobset is None or not is_managed(jobset.spec.managed_by):
+            self._forget(key)
+            return None
+        self.counters.runs += 1
+        run = _Run(self, key, jobset, next(self._causes))
+        try:
+            return await run.execute()
+        except JobSetError as error:
+            self.counters.errors += 1
+            log.warning("JobSet cannot be reconciled", jobset=key, cause=run.cause, error=error.message)
+            return self.backoff.delay_seconds(key, error)
+        except Exception as bug:
+            self.counters.bugs += 1
+            delay = self.backoff.delay_seconds(key, bug)
+            log.bug("Bug: JobSet stopped", bug, jobset=key, cause=run.cause, retry_seconds=delay)
+            # The observation has the user's templates, which may hold secrets.
+            log.debug("Observation of the bug", jobset=key, cause=run.cause, observation=run.observation)
+            return delay
+
+    def _forget(self, key: Key) -> None:
+        self.backoff.forget(key)
+        self.pace.forget(key)
+        self.refusals.forget(key)
+        self.in_a_row.pop(key, None)
+
+
+class _Run:
+    def __init__(self, reconciler: Reconciler, key: Key, jobset: JobSet, cause: int) -> None:
+        self._all = reconciler
+        self._key = key
+        self._jobset = jobset
+        self.cause = cause
+        self.observation: Observation | None = None
+
+    async def execute(self) -> float | None:
+        reconciler, jobset = self._all, self._jobset
+        with_pods = gates.WORKLOAD_AWARE_SCHEDULING in reconciler.features and needs_pods(jobset)
+        if with_pods and not reconciler.has_pods():
+            return None
+        loop = asyncio.get_running_loop()
+        started = time.perf_counter()
+        memory = reconciler.refusals.of(self._key, jobset.metadata.uid, jobset.metadata.generation)
+        observation = self.observation = observe(
+            reconciler.caches,
+            jobset,
+            now=reconciler.now(),
+            features=reconciler.features,
+            refusals=memory.refusals(),
+            with_pods=with_pods,
+        )
+        decision = reconciler.decide(observation)
+        cpu_seconds = time.perf_counter() - started
+        applied = Applied()
+        if decision.actions or decision.status is not None or memory.refusals():
+            writer = Writer(reconciler.client, reconciler.caches, jobset)
+            applied = await apply(decision, writer, memory, now=observation.now)
+            reconciler.refusals.store(self._key, memory)
+        if applied.error is None and not applied.is_news:
+            for event in decision.events:
+                reconciler.events.send(jobset, event, observation.now)
+        reconciler.pace.ran(self._key, ended=loop.time(), cpu_seconds=cpu_seconds)
+        is_quiet = self._is_quiet(decision, applied)
+        self._report(decision, applied, memory.refusals() if applied.is_news else (), is_quiet)
+        if applied.error is not None:
+            reconciler.counters.errors += 1
+            return reconciler.backoff.delay_seconds(self._key, applied.error)
+        reconciler.backoff.forget(self._key)
+        return self._wake_after(decision, applied, memory, is_quiet)
+
+    def _wake_after(self, decision: Decision, applied: Applied, memory: Memory, is_quiet: bool) -> float | None:
+        key, reconciler = self._key, self._all
+        wakes = [] if decision.wake_after_seconds is None else [decision.wake_after_seconds]
+        retry_at = memory.retry_at()
+        if retry_at is not None:
+            wakes.append((retry_at - reconciler.now()).total_seconds())
+        if applied.is_effective:
+            reconciler.counters.effective_runs += 1
+            wakes.append(reconciler.pace.gather_seconds(key) if is_quiet else 0.0)
+        if is_quiet:
+            reconciler.in_a_row.pop(key, None)
+        else:
+            reconciler.in_a_row[key] += 1
+            if reconciler.in_a_row[key] > RUNS_IN_A_ROW_MAX:
+                codes = ",".join(reason.code for reason in decision.reasons)
+                log.warning("JobSet does not settle", jobset=key, cause=self.cause, reasons=codes)
+                return UNSETTLED_SECONDS
+        return None if not wakes else max(0.0, min(wakes))
+
+    def _is_quiet(self, decision: Decision, applied: Applied) -> bool:
+        """Nothing waits for the next run: this one did nothing, or created and counted, and only looks once more."""
+        if applied.is_news or any(not isinstance(action, Create) for action in applied.done):
+            return False
+        if not applied.wrote_status or decision.status is None:
+            return True
+        old, new = (
+            msgspec.structs.replace(status, replicated_jobs_status=())
+            for status in (self._jobset.status, decision.status)
+        )
+        return old == new
+
+    def _report(self, decision: Decision, applied: Applied, refused: Sequence[Refusal], is_quiet: bool) -> None:
+        key, cause, error = self._key, self.cause, applied.error
+        if error is not None:
+            write = log.debug if isinstance(error, Raced) else log.warning
+            write("Not reconciled yet", jobset=key, cause=cause, kind=type(error).__name__, error=error.message)
+        for refusal in refused[:3]:
+            log.warning(
+                "Refused by the API server",
+                jobset=key,
+                cause=cause,
+                kind=refusal.kind,
+                name=refusal.name,
+                reason=refusal.reason,
+                refusals=len(refused),
+                error=refusal.message,
+            )
+        if applied.done or applied.wrote_status:
+            counts = Counter(f"{type(a).__name__.lower()}_{a.resource.plural}" for a in applied.done)
+            write = log.debug if is_quiet and not applied.done else log.info
+            codes = ",".join(reason.code for reason in decision.reasons)
+            write("Reconciled", jobset=key, cause=cause, reasons=codes, status=applied.wrote_status, **counts)

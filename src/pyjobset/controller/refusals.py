@@ -1,0 +1,110 @@
+"""What the API server refused to each JobSet, with the time of the next try. Filled by apply, read by observe.
+
+decide keeps away from a refused object until that time, and tells people about it; how long it is, and when a refusal
+is forgotten, is known here: when the action succeeds, when it is due but no longer wanted, when the spec changed, or
+when the foreign object that had the name is gone. Nothing is kept of a JobSet that is gone.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from pyjobset.controller.queue import SLOW_SECONDS, nth_delay
+from pyjobset.errors import ForeignObject, Refused
+from pyjobset.objects.meta import Key
+from pyjobset.reconciler.observation import Refusal
+
+MESSAGE_LENGTH_MAX = 1024
+"""Longer answers are cut: some list hundreds of failures, and conditions and events are bounded."""
+ALREADY_EXISTS = 409
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+Target = tuple[str, str]
+"""Kind and name of an object."""
+
+
+class Memory:
+    """The refusals of one JobSet for one generation of its spec."""
+
+    def __init__(self, uid: str, generation: int) -> None:
+        self.uid = uid
+        self.generation = generation
+        self._refusals: dict[Target, Refusal] = {}
+        self._tries: dict[Target, int] = {}
+
+    def refusals(self) -> tuple[Refusal, ...]:
+        return tuple(self._refusals.values())
+
+    def is_refused(self, target: Target) -> bool:
+        """By the server's word, not because of a foreign object."""
+        refusal = self._refusals.get(target)
+        return refusal is not None and not refusal.owner
+
+    def refuse(self, targets: Iterable[Target], error: Refused | ForeignObject, now: datetime) -> None:
+        for target in targets:
+            tries = self._tries.get(target, 0)
+            self._tries[target] = tries + 1
+            retry_at = now + timedelta(seconds=nth_delay(SLOW_SECONDS, tries))
+            self._refusals[target] = _refusal(target, error, retry_at)
+
+    def accept(self, target: Target) -> None:
+        if self._refusals.pop(target, None) is not None:
+            del self._tries[target]
+
+    def forget_unwanted(self, wanted: Collection[Target], now: datetime) -> None:
+        """Those that are due, so that decide was free to ask for them again, and did not."""
+        for target, refusal in list(self._refusals.items()):
+            if refusal.retry_at <= now and target not in wanted:
+                self.accept(target)
+
+    def freed(self, target: Target) -> bool:
+        """The object is gone. True if it was foreign and this JobSet waits for its name, which may be tried at once."""
+        refusal = self._refusals.get(target)
+        if refusal is None or not refusal.owner:
+            return False
+        self._refusals[target] = replace(refusal, retry_at=_LONG_AGO)
+        return True
+
+    def told(self) -> frozenset[Refusal]:
+        """The refusals as people are told about them: another try with the same answer is no news."""
+        return frozenset(replace(r, retry_at=_LONG_AGO) for r in self._refusals.values())
+
+    def retry_at(self) -> datetime | None:
+        return min((r.retry_at for r in self._refusals.values()), default=None)
+
+
+class Refusals:
+    """The memories of all JobSets. Those without a refusal have none."""
+
+    def __init__(self) -> None:
+        self._memories: dict[Key, Memory] = {}
+
+    def of(self, key: Key, uid: str, generation: int) -> Memory:
+        """The JobSet's memory, an empty one when there is none for this very spec. `store` keeps it."""
+        memory = self._memories.get(key)
+        if memory is None or (memory.uid, memory.generation) != (uid, generation):
+            return Memory(uid, generation)
+        return memory
+
+    def store(self, key: Key, memory: Memory) -> None:
+        if memory.refusals():
+            self._memories[key] = memory
+        else:
+            self._memories.pop(key, None)
+
+    def forget(self, key: Key) -> None:
+        self._memories.pop(key, None)
+
+    def freed(self, kind: str, namespace: str, name: str) -> list[Key]:
+        """An object was deleted: the JobSets that waited for its name."""
+        return [key for key, m in self._memories.items() if key.namespace == namespace and m.freed((kind, name))]
+
+
+def _refusal(target: Target, error: Refused | ForeignObject, retry_at: datetime) -> Refusal:
+    kind, name = target
+    message = error.message
+    if len(message) > MESSAGE_LENGTH_MAX:
+        message = message[: MESSAGE_LENGTH_MAX - 1] + "…"
+    if isinstance(error, ForeignObject):
+        return Refusal(kind, name, ALREADY_EXISTS, "AlreadyExists", message, retry_at, error.owner)
+    return Refusal(kind, name, error.code, error.reason, message, retry_at)

@@ -1,0 +1,126 @@
+"""The watch caches of the controller, and which JobSets run because of a change in them. Made by the manager.
+
+A child wakes the JobSet that its controller ownerReference names. News that only changes counts is gathered for a
+moment (pace); our own writes, coming back, wake nobody. Pods are watched only once a JobSet needs them.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from pyjobset.controller.observe import Caches
+from pyjobset.controller.pace import Pace, is_only_counts
+from pyjobset.controller.queue import Queue
+from pyjobset.controller.refusals import Refusals
+from pyjobset.kube.cache import Cache
+from pyjobset.kube.client import Client
+from pyjobset.objects import features as gates
+from pyjobset.objects import labels
+from pyjobset.objects.batch import Pod
+from pyjobset.objects.features import Features
+from pyjobset.objects.jobset import GROUP, KIND, JobSet
+from pyjobset.objects.meta import Key, controller_of
+from pyjobset.objects.resources import JOBS, JOBSETS, POD_GROUPS, PODS, SERVICES, WORKLOADS, Resource
+from pyjobset.reconciler.decide import needs_pods
+
+
+class Watches:
+    """`caches` fill once each of them is run."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        features: Features,
+        namespace: str | None,
+        queue: Queue,
+        pace: Pace,
+        refusals: Refusals,
+    ) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._queue = queue
+        self._pace = pace
+        self._refusals = refusals
+        self._loop = asyncio.get_running_loop()
+        self.caches = Caches(
+            jobsets=Cache(client, JOBSETS, namespace=namespace, on_change=self._jobset_changed),
+            jobs=self._children(JOBS, labels.JOBSET_NAME),
+            services=self._children(SERVICES),
+        )
+        if gates.WORKLOAD_AWARE_SCHEDULING in features:
+            self.caches.workloads = self._children(WORKLOADS)
+            self.caches.pod_groups = self._children(POD_GROUPS)
+
+    def add_pods(self) -> Cache[Pod]:
+        """The cache of the pods of all JobSets, to be run."""
+        assert self.caches.pods is None
+        self.caches.pods = Cache(
+            self._client,
+            PODS,
+            namespace=self._namespace,
+            label_selector=labels.JOBSET_NAME,
+            on_change=self._pod_changed,
+        )
+        return self.caches.pods
+
+    def wake_all(self, which: Callable[[JobSet], bool] = lambda _: True) -> None:
+        for jobset in self.caches.jobsets:
+            if which(jobset):
+                self._queue.add(key_of(jobset))
+
+    def _children(self, resource: Resource[Any], label_selector: str = "") -> Cache[Any]:
+        def changed(old: Any, new: Any) -> None:
+            self._child_changed(resource.kind, old, new)
+
+        return Cache(
+            self._client, resource, namespace=self._namespace, label_selector=label_selector, on_change=changed
+        )
+
+    def _jobset_changed(self, old: JobSet | None, new: JobSet | None) -> None:
+        if not _is_echo(old, new):
+            self._queue.add(key_of(new or old))
+
+    def _child_changed(self, kind: str, old: Any, new: Any) -> None:
+        if _is_echo(old, new):
+            return
+        if new is None:
+            for key in self._refusals.freed(kind, old.metadata.namespace, old.metadata.name):
+                self._queue.add(key)
+        owner = _owner(new if new is not None else old)
+        before = owner if old is None or new is None else _owner(old)
+        if before != owner and before is not None:
+            self._wake_soon(before)
+        if owner is None:
+            return
+        if old is None or (new is not None and before == owner and is_only_counts(old, new)):
+            self._queue.add(owner, after_seconds=self._pace.gather_seconds(owner))
+        else:
+            self._wake_soon(owner)
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        pod: Any = new or old
+        key = Key(pod.metadata.namespace, pod.metadata.labels.jobset_name)
+        jobset = self.caches.jobsets.get(key.namespace, key.name)
+        if jobset is not None and needs_pods(jobset):
+            self._queue.add(key, after_seconds=self._pace.gather_seconds(key))
+
+    def _wake_soon(self, key: Key) -> None:
+        self._queue.add(key, after_seconds=self._pace.soon_seconds(key, self._loop.time()))
+
+
+def key_of(jobset: JobSet | None) -> Key:
+    assert jobset is not None
+    return Key(jobset.metadata.namespace, jobset.metadata.name)
+
+
+def _owner(child: Any) -> Key | None:
+    reference = controller_of(child.metadata.owner_references)
+    if reference is None or reference.kind != KIND or reference.api_version.partition("/")[0] != GROUP:
+        return None
+    return Key(child.metadata.namespace, reference.name)
+
+
+def _is_echo(old: Any, new: Any) -> bool:
+    """The watch tells what our own write's answer already told."""
+    return old is not None and new is not None and old.metadata.resource_version == new.metadata.resource_version

@@ -1,0 +1,181 @@
+"""Sends one action to the API server and shows the answer in the caches. Called by apply.
+
+It knows what each answer means for the action: a name that a child of this JobSet has is done, one that another object
+has is a ForeignObject, never touched; a failed precondition is a race, after which the object is read again. It never
+repeats a write: the next observation decides again.
+"""
+
+from typing import Any, assert_never, cast
+
+from pyjobset.controller.observe import Caches
+from pyjobset.errors import ForeignObject, NotFound, OutcomeUnknown, Raced, Refused
+from pyjobset.kube.client import AlreadyExists, Client
+from pyjobset.objects.jobset import JobSet, JobSetStatus
+from pyjobset.objects.meta import Manifest, Struct, controller_of
+from pyjobset.objects.resources import JOBSETS, Resource
+from pyjobset.reconciler.decision import Action, Create, Delete, JsonPatch, Patch
+
+UNPROCESSABLE = 422
+"""What the API server answers when a patch names another uid, or a test of a JSON patch fails."""
+
+
+class Writer:
+    """The writes of one run, for one JobSet."""
+
+    def __init__(self, client: Client, caches: Caches, jobset: JobSet) -> None:
+        self._client = client
+        self._caches = caches
+        self._jobset = jobset
+        self._namespace = jobset.metadata.namespace
+
+    async def perform(self, action: Action) -> None:
+        """Raises the error that the action met; a race has been looked at by then, so that observing again helps."""
+        try:
+            match action:
+                case Create():
+                    self._wrote(action.resource, await self._create(action))
+                case Patch() | JsonPatch():
+                    self._wrote(action.resource, await self._patch(action))
+                case Delete():
+                    await self._delete(action)
+                case _:
+                    assert_never(action)
+        except (Raced, NotFound, OutcomeUnknown) as error:
+            await self._read_again(action.resource, action.name, _uid(action))
+            if isinstance(error, NotFound):
+                raise Raced(f"{action.resource.kind} {action.name} is gone") from error
+            raise
+
+    async def write_status(self, status: JobSetStatus) -> bool:
+        """Stores what changed, if nobody wrote the JobSet since it was observed. False: nothing changed."""
+        patch = status_patch(self._jobset.status, status)
+        if not patch:
+            return False
+        metadata = self._jobset.metadata
+        body = {"metadata": {"resourceVersion": metadata.resource_version}, "status": patch}
+        try:
+            stored = await self._client.patch(
+                JOBSETS, self._namespace, metadata.name, body, kind="merge", subresource="status"
+            )
+        except (Raced, NotFound, OutcomeUnknown) as error:
+            await self._read_again(JOBSETS, metadata.name, metadata.uid)
+            if isinstance(error, NotFound):
+                raise Raced(f"JobSet {metadata.name} is gone") from error
+            raise
+        self._caches.jobsets.wrote(stored)
+        return True
+
+    async def _create(self, action: Create) -> Struct:
+        try:
+            return await self._client.create(action.resource, self._namespace, action.body)
+        except AlreadyExists as error:
+            taken: Any = await self._client.get(action.resource, self._namespace, action.name)
+            if self._is_ours(taken):
+                return cast("Struct", taken)
+            owner = controller_of(taken.metadata.owner_references)
+            raise _foreign(action, self._namespace, f"{owner.kind}/{owner.name}" if owner else "nobody") from error
+
+    async def _patch(self, action: Patch | JsonPatch) -> Struct:
+        kind, name = action.resource.kind, action.name
+        try:
+            if isinstance(action, JsonPatch):
+                test = {"op": "test", "path": "/metadata/uid", "value": action.uid}
+                return await self._client.patch(
+                    action.resource, self._namespace, name, (test, *action.operations), kind="json"
+                )
+            return await self._client.patch(
+                action.resource,
+                self._namespace,
+                name,
+                _with_preconditions(action),
+                kind="merge",
+                subresource=action.subresource,
+            )
+        except Refused as error:
+            if error.code == UNPROCESSABLE and await self._is_stale(action):
+                raise Raced(f"{kind} {name} changed since it was observed") from error
+            raise
+
+    async def _delete(self, action: Delete) -> None:
+        gone = await self._client.delete(
+            action.resource, self._namespace, action.name, uid=action.uid, propagation=action.propagation
+        )
+        if gone is not None:
+            self._wrote(action.resource, gone)
+        else:
+            self._deleted(action.resource, action.name, action.uid)
+
+    async def _is_stale(self, action: Patch | JsonPatch) -> bool:
+        """The server's object is not the one that was observed. A refusal of the very object we saw is a refusal."""
+        cache = self._caches.of(action.resource)
+        seen = cache.get(self._namespace, action.name) if cache is not None else None
+        stored: Any = await self._client.get(action.resource, self._namespace, action.name)
+        self._wrote(action.resource, stored)
+        return (
+            seen is None
+            or stored.metadata.uid != action.uid
+            or stored.metadata.resource_version != seen.metadata.resource_version
+        )
+
+    async def _read_again(self, resource: Resource[Struct], name: str, uid: str) -> None:
+        """Shows the object as it is now. One of someone else is not for our caches, which may never see it go."""
+        try:
+            stored: Any = await self._client.get(resource, self._namespace, name)
+        except NotFound:
+            self._deleted(resource, name, uid)
+            return
+        if resource is JOBSETS or self._is_ours(stored):
+            self._wrote(resource, stored)
+        else:
+            self._deleted(resource, name, uid)
+
+    def _is_ours(self, child: Any) -> bool:
+        owner = controller_of(child.metadata.owner_references)
+        return owner is not None and owner.uid == self._jobset.metadata.uid
+
+    def _wrote(self, resource: Resource[Struct], stored: Struct) -> None:
+        cache = self._caches.of(resource)
+        if cache is not None:
+            cache.wrote(stored)
+
+    def _deleted(self, resource: Resource[Struct], name: str, uid: str) -> None:
+        cache = self._caches.of(resource)
+        if cache is not None and uid:
+            cache.deleted(self._namespace, name, uid)
+
+
+def status_patch(stored: JobSetStatus, wanted: JobSetStatus) -> Manifest:
+    """A merge patch with the changed fields only; null clears one. `restarts` always goes along: people print it."""
+    patch: Manifest = {}
+    for name, wire in zip(JobSetStatus.__struct_fields__, JobSetStatus.__struct_encode_fields__, strict=True):
+        value = getattr(wanted, name)
+        if value != getattr(stored, name):
+            patch[wire] = value if value not in (None, (), "") else None
+    if patch:
+        patch["restarts"] = wanted.restarts
+    return patch
+
+
+def _uid(action: Action) -> str:
+    return "" if isinstance(action, Create) else action.uid
+
+
+def _with_preconditions(action: Patch) -> Manifest:
+    metadata: Manifest = dict(action.patch.get("metadata") or {})
+    metadata["uid"] = action.uid
+    if action.resource_version is not None:
+        metadata["resourceVersion"] = action.resource_version
+    return {**action.patch, "metadata": metadata}
+
+
+def _foreign(action: Create, namespace: str, owner: str) -> ForeignObject:
+    kind = action.resource.kind
+    whose = "nobody" if owner == "nobody" else owner
+    return ForeignObject(
+        f"{kind} {namespace}/{action.name} exists and is controlled by {whose}",
+        kind=kind,
+        namespace=namespace,
+        name=action.name,
+        owner=owner,
+        hint=f"delete or rename that {kind}, or rename the JobSet",
+    )
