@@ -6,10 +6,10 @@ UV     := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo check format generate test test-unit test-server bench clean
+.PHONY: help setup lock demo check format generate generate-openapi test test-unit test-server bench clean
 
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
 
 .uv/bin/uv:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "pyjobset needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Set PYTHON=/path/to/python3.11"; exit 1; }
@@ -43,6 +43,9 @@ check: $(STAMP) ## format, lint, types, import contracts, generated files
 
 generate: $(STAMP) ## rewrite the generated files
 	$(BIN)/python scripts/generate.py
+
+generate-openapi: $(STAMP) ## refresh Kubernetes' schemas for the CRD from the cluster of kubectl's current context
+	PYTHONPATH=scripts $(BIN)/python -m crd.snapshot
 
 test-unit: $(STAMP) ## tests that start no process
 	$(BIN)/pytest -n 2 -m 'not server'

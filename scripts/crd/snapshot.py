@@ -8,6 +8,7 @@ KUBECTL names another kubectl.
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,10 @@ Schema = dict[str, Any]
 
 def fetch(path: str) -> Any:
     kubectl = os.environ.get("KUBECTL", "kubectl")
-    return json.loads(subprocess.run([kubectl, "get", "--raw", path], check=True, stdout=subprocess.PIPE).stdout)
+    answer = subprocess.run([kubectl, "get", "--raw", path], check=False, stdout=subprocess.PIPE)
+    if answer.returncode:
+        sys.exit(answer.returncode)  # kubectl has said why
+    return json.loads(answer.stdout)
 
 
 def references(value: object) -> Iterator[str]:
