@@ -1,0 +1,142 @@
+"""Which cluster a command talks to, and the one JobSet that it is about. The I/O of `tree` and `demo`.
+
+The kubeconfig is --kubeconfig, else $KUBECONFIG, else ~/.kube/config, as in kubectl; where none of these is there, the
+local plane's. `fetch` reads a JobSet and its children once, `follow` again at every change. Nothing here writes.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Container, Iterable
+from contextlib import suppress
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from pyjobset.cli.view import Family
+from pyjobset.errors import NotFound, Refused
+from pyjobset.objects import labels
+from pyjobset.objects.batch import Job, Pod
+from pyjobset.objects.jobset import JobSet
+from pyjobset.objects.meta import Struct, controller_of
+from pyjobset.objects.resources import JOBS, JOBSETS, POD_GROUPS, PODS, WORKLOADS, Resource
+from pyjobset.objects.scheduling import PodGroup, Workload
+
+if TYPE_CHECKING:
+    from pyjobset.kube.client import Client
+
+T = TypeVar("T", bound=Struct)
+Owned = TypeVar("Owned", Workload, PodGroup, Job, Pod)
+
+SETTLE_SECONDS = 0.1
+"""Changes come in bursts: one picture for all that arrive within this time."""
+
+
+def open_client(kubeconfig: str | None, context: str | None) -> "Client":
+    from pyjobset.kube.client import connect
+
+    return connect(kubeconfig=kubeconfig or _plane_kubeconfig(), context=context)
+
+
+def _plane_kubeconfig() -> str | None:
+    """That of the running local plane, where the person has no other."""
+    if os.environ.get("KUBECONFIG") or Path("~/.kube/config").expanduser().exists():
+        return None
+    from pyjobset.localplane.plane import Plane
+
+    plane = Plane()
+    return str(plane.kubeconfig) if plane.kubeconfig.exists() and plane.status().running else None
+
+
+async def fetch(client: "Client", namespace: str, name: str) -> Family:
+    """The JobSet and its children. Raises NotFound with the nearest names."""
+    try:
+        jobset = await client.get(JOBSETS, namespace, name)
+    except NotFound as error:
+        raise await _not_found(client, namespace, name) from error
+    selector = f"{labels.JOBSET_NAME}={name}"
+    workloads, groups, jobs, pods = await asyncio.gather(
+        _list(client, WORKLOADS, namespace, selector),
+        _list(client, POD_GROUPS, namespace, selector),
+        _list(client, JOBS, namespace, selector),
+        _list(client, PODS, namespace, selector),
+    )
+    return _family(jobset, workloads, groups, jobs, pods)
+
+
+async def follow(client: "Client", namespace: str, name: str) -> AsyncGenerator[Family, None]:
+    """The family now and after every change, until the JobSet is gone or the caller has seen enough."""
+    from pyjobset.kube.cache import Cache
+
+    yield await fetch(client, namespace, name)  # says what a person should know before the caches retry for ever
+    changed = asyncio.Event()
+
+    def cache(resource: Resource[T], selector: str = f"{labels.JOBSET_NAME}={name}") -> Cache[T]:
+        return Cache(
+            client, resource, namespace=namespace, label_selector=selector, on_change=lambda _old, _new: changed.set()
+        )
+
+    jobsets = cache(JOBSETS, selector="")
+    workloads, groups, jobs, pods = cache(WORKLOADS), cache(POD_GROUPS), cache(JOBS), cache(PODS)
+    caches = (jobsets, workloads, groups, jobs, pods)
+    tasks = [asyncio.create_task(c.run()) for c in caches]
+    try:
+        await asyncio.gather(*(c.wait_synced() for c in caches))
+        while (jobset := jobsets.get(namespace, name)) is not None:
+            yield _family(jobset, list(workloads), list(groups), list(jobs), list(pods))
+            await changed.wait()
+            await asyncio.sleep(SETTLE_SECONDS)
+            changed.clear()
+    finally:
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+async def _list(client: "Client", resource: Resource[T], namespace: str, selector: str) -> list[T]:
+    try:
+        return await client.list(resource, namespace, label_selector=selector)
+    except NotFound:
+        return []  # the cluster does not serve scheduling.k8s.io
+
+
+def _family(
+    jobset: JobSet, workloads: list[Workload], groups: list[PodGroup], jobs: list[Job], pods: list[Pod]
+) -> Family:
+    """The children that this JobSet controls: an older one of the same name may have left some."""
+    mine = _controlled(jobs, {jobset.metadata.uid})
+    return Family(
+        jobset,
+        _controlled(workloads, {jobset.metadata.uid}),
+        _controlled(groups, {jobset.metadata.uid}),
+        mine,
+        _controlled(pods, {job.metadata.uid for job in mine}),
+    )
+
+
+def _controlled(items: Iterable[Owned], uids: Container[str]) -> tuple[Owned, ...]:
+    return tuple(i for i in items if (owner := controller_of(i.metadata.owner_references)) and owner.uid in uids)
+
+
+async def _not_found(client: "Client", namespace: str, name: str) -> Refused:
+    if not await client.serves(JOBSETS.api_version, JOBSETS.plural):
+        return Refused(
+            f"the cluster has no {JOBSETS}: JobSet is not installed",
+            code=404,
+            reason="NotFound",
+            hint="install it (kubectl apply -k deploy/default), or choose another cluster with --context",
+        )
+    everywhere = await client.list(JOBSETS)
+    here = [j.metadata.name for j in everywhere if j.metadata.namespace == namespace]
+    others = sorted({j.metadata.namespace for j in everywhere if j.metadata.name == name})
+    near = get_close_matches(name, here, n=3, cutoff=0.4)
+    if others:
+        hint = f"there is one in namespace {others[0]}: -n {others[0]}"
+    elif near:
+        hint = f"did you mean {' or '.join(near)}?"
+    else:
+        hint = (
+            f"namespace {namespace} has {', '.join(sorted(here)[:10])}" if here else f"namespace {namespace} has none"
+        )
+    return NotFound(f"JobSet {namespace}/{name} not found", code=404, reason="NotFound", hint=hint)

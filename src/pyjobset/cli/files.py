@@ -1,0 +1,160 @@
+"""The objects that -f names: files, directories and standard input, as kubectl takes them.
+
+`plan` and the commands that read manifests call it. It bounds what it reads, and says for every object where it came
+from. What cannot be read at all is a UsageError; a document that is read and is not an object becomes a Problem, next
+to the good ones. It decides nothing about the content of a JobSet.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import BinaryIO
+
+from pyjobset.cli.documents import Fault, load
+from pyjobset.errors import Problem, UsageError
+from pyjobset.objects.jobset import API_VERSION, GROUP, KIND
+from pyjobset.objects.meta import Manifest
+
+BYTES_MAX = 3_000_000
+"""Of one file. The API server takes no object above 1.5 MB."""
+SUFFIXES = (".json", ".yaml", ".yml")
+_ENCODINGS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One object, and where it was read: `train.yaml line 12`."""
+
+    manifest: Manifest
+    where: str
+
+    @property
+    def kind(self) -> str:
+        return str(self.manifest["kind"])
+
+    @property
+    def is_jobset(self) -> bool:
+        return self.kind == KIND and str(self.manifest["apiVersion"]).split("/")[0] == GROUP
+
+
+def read(names: Sequence[str], stdin: BinaryIO | None = None) -> tuple[list[Found], list[Problem]]:
+    """All objects in order, lists taken apart, and a problem for each document that is none. Raises UsageError."""
+    if list(names).count("-") > 1:
+        raise UsageError("-f - is given twice: standard input can be read once", hint="give it once")
+    found: list[Found] = []
+    problems: list[Problem] = []
+    for name in names:
+        for source, content in _contents(name, stdin or sys.stdin.buffer):
+            for item in _objects(source, _decode(source, content)):
+                if isinstance(item, Found):
+                    found.append(item)
+                else:
+                    problems.append(item)
+    if not found and not problems:
+        raise UsageError(f"no objects in {', '.join(names)}", hint="is the file empty, or all comments?")
+    return found, problems
+
+
+def jobsets(found: Sequence[Found]) -> list[Found]:
+    """The JobSets among the objects. Raises UsageError when there is none."""
+    chosen = [f for f in found if f.is_jobset]
+    if chosen:
+        return chosen
+    near = get_close_matches(KIND.lower(), [f.kind.lower() for f in found], n=1)
+    hint = f"did you mean kind: {KIND}?" if near else f"a JobSet has apiVersion: {API_VERSION} and kind: {KIND}"
+    raise UsageError(f"no JobSet among the objects; there is: {kinds(found)}", hint=hint)
+
+
+def kinds(found: Sequence[Found]) -> str:
+    """`v1 ConfigMap, batch/v1 Job`, each once."""
+    return ", ".join(sorted({f"{f.manifest['apiVersion']} {f.kind}" for f in found}))
+
+
+def _contents(name: str, stdin: BinaryIO) -> Iterator[tuple[str, bytes]]:
+    if name == "-":
+        yield "standard input", _bounded("standard input", stdin)
+        return
+    if name.startswith(("http://", "https://")):
+        raise UsageError(f"{name}: web addresses are not read", hint=f"curl -fsSL {name} | jobset plan -f -")
+    path = Path(name)
+    try:
+        if not path.is_dir():
+            yield name, _open(path)
+            return
+        inside = sorted(p for p in path.iterdir() if p.suffix in SUFFIXES and p.is_file())
+    except OSError as error:
+        raise _unreadable(name, error) from error
+    except ValueError as error:
+        raise UsageError(f"{name!r} is not the name of a file: {error}") from error
+    if not inside:
+        raise UsageError(f"directory {name} has no manifest", hint=f"manifests end with {', '.join(SUFFIXES)}")
+    for file in inside:
+        try:
+            yield str(file), _open(file)
+        except OSError as error:
+            raise _unreadable(str(file), error) from error
+
+
+def _open(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return _bounded(str(path), file)
+
+
+def _unreadable(name: str, error: OSError) -> UsageError:
+    hint = "check the path; - reads standard input" if isinstance(error, FileNotFoundError) else "check its permissions"
+    return UsageError(f"cannot read {name}: {(error.strerror or str(error)).lower()}", hint=hint)
+
+
+def _bounded(source: str, file: BinaryIO) -> bytes:
+    content = file.read(BYTES_MAX + 1)
+    if len(content) > BYTES_MAX:
+        raise UsageError(
+            f"{source} is larger than {BYTES_MAX // 1_000_000} MB",
+            hint="is it a manifest? No API server takes an object above 1.5 MB; split a file of many objects",
+        )
+    return content
+
+
+def _decode(source: str, content: bytes) -> str:
+    encoding = next((name for mark, name in _ENCODINGS if content.startswith(mark)), "utf-8")
+    try:
+        text = content.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{source} is not text: byte {error.start} is {content[error.start]:#04x}",
+            hint="a manifest is YAML or JSON in UTF-8",
+        ) from error
+    if "\0" in text:
+        raise UsageError(f"{source} is a binary file", hint="a manifest is YAML or JSON in UTF-8")
+    return text
+
+
+def _objects(source: str, text: str) -> Iterator[Found | Problem]:
+    for document in load(text):
+        if isinstance(document, Fault):
+            place = f"{source}:{document.line}:{document.column}"
+            yield Problem("manifest-syntax", place, None, document.message, document.hint)
+        else:
+            yield from _flatten(document.value, f"{source}:{document.line}", f"{source} line {document.line}")
+
+
+def _flatten(value: object, place: str, where: str) -> Iterator[Found | Problem]:
+    """The object, or the items of a list as `kubectl get -o yaml` prints it."""
+    if not isinstance(value, dict):
+        kind = "a list" if isinstance(value, list) else "text" if isinstance(value, str) else repr(value)
+        yield Problem("manifest-object", place, None, f"expected an object, found {kind}", "begin with apiVersion: ...")
+        return
+    for field in ("apiVersion", "kind"):
+        if not isinstance(value.get(field), str) or not value[field]:
+            example = API_VERSION if field == "apiVersion" else KIND
+            message = f"{field} is missing" if value.get(field) in (None, "") else f"{field} must be text"
+            yield Problem("manifest-kind", place, value.get(field), message, f"for a JobSet: {field}: {example}")
+            return
+    items = value.get("items")
+    if value["kind"].endswith("List") and isinstance(items, list):
+        for number, item in enumerate(items, start=1):
+            yield from _flatten(item, f"{place} item {number}", f"{where} item {number}")
+        return
+    yield Found(value, where)

@@ -1,0 +1,116 @@
+"""`jobset`, also `kubectl jobset`: the root of the command line, and what a person sees when something goes wrong.
+
+Each module of commands has `register(root)`. Only typer and its click are imported at the top of any of them; a command
+imports what it needs when it runs, so that `jobset plan` and every `--help` start at once. Exit codes are those of the
+error tree: 2 wrong usage, 3 an invalid spec, 4 refused, 5 unavailable; 130 after Ctrl-C. A bug shows its traceback.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import click
+import typer
+
+from pyjobset import __version__
+from pyjobset.errors import JobSetError
+
+_HELP = """JobSet for Kubernetes, with gangs: plan it, run it, see why it waits.
+
+\b
+Examples:
+  jobset demo                          a local Kubernetes and a gang, from nothing to Completed
+  jobset plan -f train.yaml            what a JobSet becomes, without a cluster
+  jobset tree gang-training --watch    a JobSet with its groups, Jobs and pods, live
+"""
+
+
+def app() -> typer.Typer:
+    """All commands. Made on demand: tests and the reference of the docs walk it too."""
+    from pyjobset.cli import demo, plan, tree
+
+    root = typer.Typer(
+        rich_markup_mode=None,
+        suggest_commands=False,  # click does it
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+    )
+    root.callback(invoke_without_command=True, help=_HELP)(_root)
+    for module in (plan, tree, demo):
+        module.register(root)
+    for name in ("plane", "controller"):
+        try:
+            __import__(f"pyjobset.cli.{name}", fromlist=["register"]).register(root)
+        except ModuleNotFoundError:
+            continue
+    return root
+
+
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+) -> None:
+    if version:
+        typer.echo(f"jobset {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command line and returns its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a name still gets the rest
+    try:
+        command = typer.main.get_command(app())
+        code = command.main(arguments, prog_name=program(), standalone_mode=False)
+        sys.stdout.flush()
+    except click.Abort:
+        return 130
+    except click.ClickException as error:
+        return _usage(error)
+    except JobSetError as error:
+        return _fail([error])
+    except ExceptionGroup as group:
+        errors, bugs = group.split(JobSetError)
+        if errors is None or bugs is not None:
+            raise
+        return _fail([e for e in errors.exceptions if isinstance(e, JobSetError)])
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads: say nothing more
+        return 1
+    return code if isinstance(code, int) else 0
+
+
+def run() -> None:
+    """The entry point of the console scripts."""
+    sys.exit(main())
+
+
+def program() -> str:
+    """How the person called us, for usage lines."""
+    return "kubectl jobset" if Path(sys.argv[0]).name.startswith("kubectl-") else "jobset"
+
+
+def _usage(error: click.ClickException) -> int:
+    from pyjobset.cli.output import note
+
+    context = getattr(error, "ctx", None)
+    note(f"error: {error.format_message()}")
+    note(f"hint: {context.command_path if context else program()} --help")
+    return 2
+
+
+def _fail(errors: Sequence[JobSetError]) -> int:
+    from pyjobset.cli.output import fail
+
+    for error in errors:
+        fail(error)
+    return max(error.exit_code for error in errors)
+
+
+if __name__ == "__main__":
+    run()

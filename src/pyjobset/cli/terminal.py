@@ -1,0 +1,64 @@
+"""The tree on a real terminal: coloured once, or as one live picture. The only user of rich here.
+
+Imported only when stdout is a terminal. rich honours NO_COLOR and TERM=dumb. The picture shows as much detail as fits
+the screen, and says below it why groups wait, because long lines of the tree are cut there.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Self
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from pyjobset.cli.output import printable
+from pyjobset.cli.treetext import ASCII, DETAILS, LINES, Branches, Row, lines, rows
+from pyjobset.cli.view import JobSetView
+
+_COLOURS = {"good": "green", "bad": "bold red", "busy": "yellow", "calm": ""}
+
+
+def print_view(view: JobSetView) -> None:
+    """Once, in full: long lines go on in the next row of the terminal, so that nothing is lost."""
+    console = Console(highlight=False)
+    for text in _texts(rows(view, branches=branches())):
+        console.print(text, soft_wrap=True)
+
+
+def branches() -> Branches:
+    return LINES if "utf" in (sys.stdout.encoding or "").lower() else ASCII
+
+
+class Picture:
+    """A live display, as a context manager. The last picture stays on the screen."""
+
+    def __init__(self) -> None:
+        self._console = Console(highlight=False)
+        self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="ellipsis")
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def show(self, view: JobSetView) -> None:
+        self._live.update(self._fit(view), refresh=True)
+
+    def _fit(self, view: JobSetView) -> Group:
+        whys = [Text(f"{g.name} waits: {printable(g.why)}", style="yellow") for g in view.groups if g.why]
+        room = self._console.height - 2 - len(whys)
+        for detail in DETAILS:
+            tree = rows(view, detail, branches())
+            if len(tree) <= room:
+                break
+        return Group(*_texts(tree, cut=True), *whys)
+
+
+def _texts(tree: Sequence[Row], *, cut: bool = False) -> list[Text]:
+    return [
+        Text(line, style=_COLOURS[row.style], no_wrap=cut, overflow="ellipsis" if cut else "fold")
+        for row, line in zip(tree, lines(tree), strict=True)
+    ]
