@@ -147,6 +147,7 @@ def _controller_manager(options: PlaneOptions, ports: dict[str, int], places: Pl
         f"--kubeconfig={places.kubeconfig(CONTROLLER_MANAGER)}",
         f"--root-ca-file={places.pki / 'ca.crt'}",
         f"--service-account-private-key-file={places.pki / 'service-account.key'}",
+        "--use-service-account-credentials=true",  # its own identity may not do what its controllers may
         "--leader-elect=false",
         "--kube-api-qps=500",
         "--kube-api-burst=1000",

@@ -100,8 +100,10 @@ def parse_labels(items: Iterable[str], flag: str) -> dict[str, str]:
 
 
 def parse_topology(text: str, flag: str = "--topology") -> dict[str, int]:
-    """`rack=4,zone.example.com/z=2` as label key -> number of domains. `rack` and `slice` are short names."""
+    """`rack=4,example.com/zone=2` as label key -> number of domains. `rack` and `slice` are short names."""
     domains: dict[str, int] = {}
+    if text == "none":
+        return domains
     for name, count in parse_pairs(text, flag).items():
         key = TOPOLOGY_KEYS.get(name, name)
         _check_label_key(key, flag)

@@ -16,7 +16,7 @@ import contextlib
 import json
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +43,15 @@ from pyjobset.localplane.components import (
 from pyjobset.localplane.crd import definition, established
 from pyjobset.localplane.files import locked, write_private
 from pyjobset.localplane.options import NodeLayout, PlaneOptions
+from pyjobset.localplane.processes import wait_until
 from pyjobset.localplane.progress import Progress
 from pyjobset.localplane.supervise import PortTaken, Supervisor
 
 _ATTEMPTS = 3
+_WAIT_SECONDS = 30
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 _NODES = "/api/v1/nodes"
+_NOT_READY = "node.kubernetes.io/not-ready"
 
 
 class ComponentStatus(Struct, frozen=True):
@@ -62,7 +65,7 @@ class ComponentStatus(Struct, frozen=True):
 
 
 class NodeStatus(Struct, frozen=True):
-    """One simulated node. `cpu` and `memory` are what pods may use of it."""
+    """One simulated node. `ready`: it says so and takes pods. `cpu` and `memory` are what pods may use of it."""
 
     name: str
     ready: bool
@@ -77,6 +80,7 @@ class PlaneStatus(Struct, frozen=True):
     running: bool
     directory: str
     kubeconfig: str
+    kubectl: str
     server: str
     version: str
     components: list[ComponentStatus]
@@ -150,6 +154,7 @@ class Plane:
             running=found is not None and all(c.running for c in shown),
             directory=str(self.directory),
             kubeconfig=str(self.kubeconfig),
+            kubectl=str(self.kubectl),
             server=self._server(known.ports) if known.ports else "",
             version=known.version,
             components=shown,
@@ -204,12 +209,15 @@ class Plane:
             names = nodes.free_names(taken, layout.count)
             for index, name in enumerate(names):
                 server.create(_NODES, nodes.manifest(name, layout, index))
+            self._await(lambda: _nodes_are_kept(server), "a new node", KWOK)
         return names
 
     def ensure_nodes(self, layout: NodeLayout) -> list[str]:
         """Makes node-0 to node-(count - 1) be there, and returns the names of those that were not."""
         with self._api() as server:
-            return self._create_nodes(server, layout)
+            created = self._create_nodes(server, layout)
+            self._await(lambda: _nodes_are_kept(server), "a new node", KWOK)
+        return created
 
     def remove_nodes(self, names: Sequence[str]) -> None:
         """Deletes nodes. Their pods are lost, as on a machine that died."""
@@ -273,13 +281,14 @@ class Plane:
         name, text = manifest
         path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
         server.apply(path, text)
-        self._supervisor_wait(lambda: established(server.get(path)), "the JobSet CRD")
+        self._await(lambda: established(server.get(path)), "the JobSet CRD", API_SERVER)
 
-    def _supervisor_wait(self, condition: Any, what: str) -> None:
-        from pyjobset.localplane.processes import wait_until
-
-        if not wait_until(condition, 30):
-            raise PlaneError(f"{what} was not ready after 30 seconds", hint="jobset logs kube-apiserver says more")
+    def _await(self, condition: Callable[[], bool], what: str, by: str) -> None:
+        if not wait_until(condition, _WAIT_SECONDS):
+            raise PlaneError(
+                f"{what} was not ready after {_WAIT_SECONDS} seconds",
+                hint=f"jobset up repairs what is down; jobset logs {by} says more",
+            )
 
     def _create_nodes(self, server: ApiServer, layout: NodeLayout) -> list[str]:
         names = nodes.free_names((), layout.count)
@@ -352,9 +361,11 @@ def _nodes_are_kept(server: ApiServer) -> bool:
 def _node_status(item: Mapping[str, Any]) -> NodeStatus:
     conditions = item["status"].get("conditions", [])
     resources = item["status"].get("allocatable", {})
+    says_so = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+    tainted = any(t["key"] == _NOT_READY for t in item["spec"].get("taints", []))
     return NodeStatus(
         name=item["metadata"]["name"],
-        ready=any(c["type"] == "Ready" and c["status"] == "True" for c in conditions),
+        ready=says_so and not tainted,
         cpu=resources.get("cpu", ""),
         memory=resources.get("memory", ""),
         labels=item["metadata"].get("labels", {}),

@@ -123,7 +123,8 @@ phase: {{ if $failed }}Failed{{ else }}Succeeded{{ end }}
 """
 
 _COMMAND_CODE = f"""int (
-  index $notes "{EXIT_CODE}"
+  ternary (regexFind `^[0-9]{{1,3}}$` (index $notes "{EXIT_CODE}" | default "") | default "1") ""
+    (hasKey $notes "{EXIT_CODE}")
   | default (ternary "1" "" (hasKey $notes "{FAIL_AFTER}"))
   | default (regexFind `[0-9]+` (regexFind `\\bexit +[0-9]+` $line))
   | default (ternary "1" "0" (regexMatch `(^|[\\s/;&|])false\\s*$` $line))
