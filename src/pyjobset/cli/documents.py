@@ -24,6 +24,7 @@ TOO_LARGE = f"more than {VALUES_MAX:,} values, aliases expanded"
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_JSON = re.compile(r'\s*\{\s*["}]')
 _SEPARATOR = re.compile(r"---\s*(#.*)?$")
 _TAG = "tag:yaml.org,2002:"
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -62,12 +63,15 @@ class Fault(Exception):
 
 def load(text: str) -> list[Document | Fault]:
     """All documents of `text` in order, empty ones left out."""
-    if not text.lstrip().startswith("{"):
+    if not _JSON.match(text):
         return list(_yaml_documents(text))
     try:
         return list(_json_documents(text))
-    except Fault as fault:
-        documents = list(_yaml_documents(text))  # `{a: 1}` is YAML too
+    except Fault as refused:
+        return [refused]
+    except json.JSONDecodeError as error:
+        documents = list(_yaml_documents(text))  # `{"a": yes}` is YAML
+        fault = Fault(error.lineno, error.colno, error.msg, "is the JSON complete?")
         return [fault] if any(isinstance(d, Fault) for d in documents) else documents
 
 
@@ -82,8 +86,8 @@ def _json_documents(text: str) -> Iterator[Document]:
             _check_size(value)
             if _SURROGATE.search(text):
                 json.dumps(value, ensure_ascii=False).encode()  # half of a character cannot be printed or sent
-        except json.JSONDecodeError as error:
-            raise Fault(error.lineno, error.colno, error.msg, "is the JSON complete?") from error
+        except json.JSONDecodeError:
+            raise
         except RecursionError as error:
             raise Fault(line, 1, TOO_DEEP) from error
         except ValueError as error:

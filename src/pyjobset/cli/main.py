@@ -33,6 +33,7 @@ def app() -> typer.Typer:
 
     root = typer.Typer(
         rich_markup_mode=None,
+        suggest_commands=False,  # click does it
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
     )
