@@ -4,6 +4,7 @@ Every shell module asks for `logger(__name__)`. The formatters also take what ot
 standard way. No secret is ever a field: templates and request bodies are not logged above debug.
 """
 
+import json
 import logging
 import sys
 from datetime import UTC, datetime
@@ -85,4 +86,4 @@ class JsonFormatter(logging.Formatter):
 
 def _text(value: object) -> str:
     text = str(value)
-    return text if text and text.isprintable() and not set(text) & set(' "=') else msgspec.json.encode(text).decode()
+    return text if text and text.isprintable() and not set(text) & set(' "=') else json.dumps(text)

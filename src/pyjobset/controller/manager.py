@@ -7,7 +7,8 @@ API server is waited out. A part of the manager that ends by a bug ends the mana
 import asyncio
 import gc
 import signal
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from datetime import datetime
 from typing import Any
 
 from pyjobset.controller.events import EventSender
@@ -16,7 +17,7 @@ from pyjobset.controller.log import Log, configure
 from pyjobset.controller.options import Options
 from pyjobset.controller.pace import Pace
 from pyjobset.controller.queue import Queue
-from pyjobset.controller.reconcile import Reconciler
+from pyjobset.controller.reconcile import Reconciler, utc_now
 from pyjobset.controller.refusals import Refusals
 from pyjobset.controller.watches import Watches
 from pyjobset.errors import JobSetError
@@ -42,7 +43,7 @@ log = Log(__name__)
 class Manager:
     """`run` is its whole life. Made inside a running event loop."""
 
-    def __init__(self, client: Client, options: Options) -> None:
+    def __init__(self, client: Client, options: Options, *, now: Callable[[], datetime] = utc_now) -> None:
         self._client = client
         self._options = options
         self._queue = Queue()
@@ -63,6 +64,7 @@ class Manager:
             self._events,
             features=options.features,
             has_pods=self._has_pods,
+            now=now,
             refusals=refusals,
             pace=pace,
         )

@@ -39,6 +39,10 @@ UNSETTLED_SECONDS = 5.0
 log = Log(__name__)
 
 
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
 @dataclass(slots=True)
 class Counters:
     """What happened since the start."""
@@ -61,7 +65,7 @@ class Reconciler:
         refusals: Refusals,
         pace: Pace,
         decide: Callable[[Observation], Decision] = decide,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        now: Callable[[], datetime] = utc_now,
     ) -> None:
         """`has_pods` is asked when a JobSet's pods matter: True once they are in the caches. Whoever answers False
         wakes the JobSet when that changes."""

@@ -1,0 +1,91 @@
+"""The controller's flags: what is accepted, what is refused and how it is told; the command's hand-over."""
+
+import pytest
+
+from pyjobset.cli.main import main
+from pyjobset.controller import manager
+from pyjobset.controller.options import Address, Options, address, log_level
+from pyjobset.errors import UsageError
+from pyjobset.objects import features as gates
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (":8081", Address("", 8081)),
+        ("127.0.0.1:0", Address("127.0.0.1", 0)),
+        ("[::1]:8081", Address("::1", 8081)),
+        ("localhost:1", Address("localhost", 1)),
+        ("0", None),
+        ("", None),
+    ],
+)
+def test_addresses(text: str, expected: Address | None) -> None:
+    assert address(text, "--flag") == expected
+
+
+@pytest.mark.parametrize("text", ["8081", "host:", "host:port", ":65536", ":-1", ":²"])
+def test_a_wrong_address_names_the_flag_and_the_value(text: str) -> None:
+    with pytest.raises(UsageError, match="--flag") as caught:
+        address(text, "--flag")
+    assert repr(text) in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("debug", "debug"), ("error", "error"), ("0", "info"), ("1", "debug"), ("5", "debug")]
+)
+def test_log_levels(text: str, expected: str) -> None:
+    assert log_level(text) == expected
+
+
+def test_a_wrong_log_level() -> None:
+    with pytest.raises(UsageError, match="loud"):
+        log_level("loud")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "flag"),
+    [
+        ({"concurrent_reconciles": 0}, "--concurrent-reconciles"),
+        ({"qps": 0.0}, "--kube-api-qps"),
+        ({"qps": float("nan")}, "--kube-api-qps"),
+        ({"burst": 0}, "--kube-api-burst"),
+        ({"log_format": "xml"}, "--log-format"),
+    ],
+)
+def test_wrong_options_name_the_flag(wrong: dict[str, object], flag: str) -> None:
+    with pytest.raises(UsageError, match=flag):
+        Options(**wrong)  # type: ignore[arg-type]
+
+
+def test_the_command_hands_its_flags_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Options] = []
+    monkeypatch.setattr(manager, "main", given.append)
+    flags = (
+        "--kubeconfig /k --context c --namespace ns --feature-gates JobSetWorkloadAwareSchedulingAPI=true "
+        "--concurrent-reconciles 3 --kube-api-qps 7 --kube-api-burst 8 --health-probe-bind-address 127.0.0.1:9 "
+        "--metrics-bind-address 0 --zap-log-level 1 --log-format json"
+    )
+    assert main(["controller", *flags.split()]) == 0
+    assert given == [
+        Options(
+            kubeconfig="/k",
+            context="c",
+            namespace="ns",
+            features=gates.resolve({gates.WORKLOAD_AWARE_SCHEDULING: True}),
+            concurrent_reconciles=3,
+            qps=7.0,
+            burst=8,
+            health_address=Address("127.0.0.1", 9),
+            log_level="debug",
+            log_format="json",
+        )
+    ]
+
+
+def test_without_flags_it_runs_like_the_original(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Options] = []
+    monkeypatch.setattr(manager, "main", given.append)
+    assert main(["controller"]) == 0
+    assert given == [Options()]
+    assert (given[0].qps, given[0].burst, given[0].health_address) == (500.0, 500, Address("", 8081))

@@ -1,0 +1,102 @@
+"""What is remembered of refusals: when the next try is, and what makes them forgotten."""
+
+from datetime import timedelta
+
+import pytest
+
+from pyjobset.controller.refusals import MESSAGE_LENGTH_MAX, Memory, Refusals
+from pyjobset.errors import ForeignObject, Refused
+from pyjobset.objects.meta import Key
+from tests.builders import NOW
+
+JOB_0, JOB_1, SERVICE = ("Job", "js-w-0"), ("Job", "js-w-1"), ("Service", "js")
+QUOTA = Refused("quota exceeded", code=403, reason="Forbidden")
+FOREIGN = ForeignObject("taken", kind="Service", namespace="ns", name="js", owner="Deployment/web")
+KEY = Key("ns", "js")
+
+
+def memory() -> Memory:
+    return Memory("uid", 1)
+
+
+def test_a_refusal_says_who_what_and_when_to_try_again() -> None:
+    kept = memory()
+    kept.refuse([JOB_0], QUOTA, NOW)
+    (refusal,) = kept.refusals()
+    assert (refusal.kind, refusal.name, refusal.code, refusal.reason) == ("Job", "js-w-0", 403, "Forbidden")
+    assert (refusal.message, refusal.owner) == ("quota exceeded", "")
+    assert refusal.retry_at == NOW + timedelta(seconds=5)
+
+
+def test_a_foreign_object_is_told_with_its_owner() -> None:
+    kept = memory()
+    kept.refuse([SERVICE], FOREIGN, NOW)
+    (refusal,) = kept.refusals()
+    assert (refusal.code, refusal.reason, refusal.owner) == (409, "AlreadyExists", "Deployment/web")
+
+
+def test_each_refusal_moves_the_next_try_further_away() -> None:
+    kept = memory()
+    seconds = []
+    for _ in range(8):
+        kept.refuse([JOB_0], QUOTA, NOW)
+        seconds.append((kept.refusals()[0].retry_at - NOW).total_seconds())
+    assert seconds == [5, 10, 20, 40, 80, 160, 300, 300]
+
+
+def test_a_success_forgets_and_starts_the_count_again() -> None:
+    kept = memory()
+    kept.refuse([JOB_0, JOB_1], QUOTA, NOW)
+    kept.accept(JOB_0)
+    assert [r.name for r in kept.refusals()] == ["js-w-1"]
+    kept.refuse([JOB_0], QUOTA, NOW)
+    assert kept.refusals()[1].retry_at == NOW + timedelta(seconds=5)
+
+
+def test_what_is_due_and_no_longer_wanted_is_forgotten() -> None:
+    kept = memory()
+    kept.refuse([JOB_0, SERVICE], QUOTA, NOW)
+    kept.forget_unwanted({JOB_0}, NOW)
+    assert len(kept.refusals()) == 2, "decide is not free to ask for it yet"
+    kept.forget_unwanted({JOB_0}, NOW + timedelta(seconds=5))
+    assert [r.kind for r in kept.refusals()] == ["Job"]
+
+
+def test_the_same_answer_again_is_no_news() -> None:
+    kept = memory()
+    kept.refuse([JOB_0], QUOTA, NOW)
+    told = kept.told()
+    kept.refuse([JOB_0], QUOTA, NOW + timedelta(seconds=5))
+    assert kept.told() == told
+    kept.refuse([JOB_0], Refused("no rights", code=403, reason="Forbidden"), NOW)
+    assert kept.told() != told
+
+
+def test_a_long_answer_is_cut() -> None:
+    kept = memory()
+    kept.refuse([JOB_0], Refused("x" * 5000), NOW)
+    assert len(kept.refusals()[0].message) == MESSAGE_LENGTH_MAX
+
+
+@pytest.mark.parametrize(("uid", "generation"), [("uid", 2), ("another", 1)])
+def test_a_changed_spec_or_a_new_jobset_starts_without_refusals(uid: str, generation: int) -> None:
+    all_ = Refusals()
+    kept = all_.of(KEY, "uid", 1)
+    kept.refuse([JOB_0], QUOTA, NOW)
+    all_.store(KEY, kept)
+    assert all_.of(KEY, "uid", 1).refusals()
+    assert not all_.of(KEY, uid, generation).refusals()
+
+
+def test_a_foreign_object_that_goes_makes_the_next_try_due() -> None:
+    all_ = Refusals()
+    kept = all_.of(KEY, "uid", 1)
+    kept.refuse([SERVICE], FOREIGN, NOW)
+    kept.refuse([JOB_0], QUOTA, NOW)
+    all_.store(KEY, kept)
+    assert all_.freed("Service", "ns", "another") == []
+    assert all_.freed("Service", "elsewhere", "js") == []
+    assert all_.freed("Job", "ns", "js-w-0") == [], "a refusal by the server has nothing to do with a name"
+    assert all_.freed("Service", "ns", "js") == [KEY]
+    due = {r.kind: r.retry_at <= NOW for r in kept.refusals()}
+    assert due == {"Service": True, "Job": False}
