@@ -35,6 +35,13 @@ class Found:
         return str(self.manifest["kind"])
 
     @property
+    def title(self) -> str:
+        """`JobSet train in train.yaml line 12`."""
+        metadata = self.manifest.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        return f"{self.kind} {name} in {self.where}" if isinstance(name, str) else f"{self.kind} in {self.where}"
+
+    @property
     def is_jobset(self) -> bool:
         return self.kind == KIND and str(self.manifest["apiVersion"]).split("/")[0] == GROUP
 
@@ -57,14 +64,11 @@ def read(names: Sequence[str], stdin: BinaryIO | None = None) -> tuple[list[Foun
     return found, problems
 
 
-def jobsets(found: Sequence[Found]) -> list[Found]:
-    """The JobSets among the objects. Raises UsageError when there is none."""
-    chosen = [f for f in found if f.is_jobset]
-    if chosen:
-        return chosen
+def no_jobset(found: Sequence[Found]) -> UsageError:
+    """What to say when none of the objects is a JobSet."""
     near = get_close_matches(KIND.lower(), [f.kind.lower() for f in found], n=1)
     hint = f"did you mean kind: {KIND}?" if near else f"a JobSet has apiVersion: {API_VERSION} and kind: {KIND}"
-    raise UsageError(f"no JobSet among the objects; there is: {kinds(found)}", hint=hint)
+    return UsageError(f"no JobSet among the objects; there is: {kinds(found)}", hint=hint)
 
 
 def kinds(found: Sequence[Found]) -> str:

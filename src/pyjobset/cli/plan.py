@@ -61,21 +61,22 @@ def plan(
 
 def load(names: Sequence[str], namespace: str, features: "Features") -> list["JobSet"]:
     """The valid JobSets of all files. Raises UsageError, or an ExceptionGroup with every InvalidSpec."""
-    from pyjobset.cli.files import jobsets, kinds, read
+    from pyjobset.cli.files import kinds, no_jobset, read
     from pyjobset.cli.output import note
     from pyjobset.errors import InvalidSpec
 
     found, problems = read(names)
-    bad = [InvalidSpec(problems, subject="what was read")] if problems else []
+    bad = [InvalidSpec(problems, subject=", ".join(names))] if problems else []
     good: list[JobSet] = []
-    if found and (chosen := jobsets(found)):
-        for one in chosen:
-            try:
-                good.append(_checked(one, namespace, features))
-            except InvalidSpec as error:
-                bad.append(error)
+    for one in filter(lambda f: f.is_jobset, found):
+        try:
+            good.append(_checked(one, namespace, features))
+        except InvalidSpec as error:
+            bad.append(error)
     if bad:
         raise ExceptionGroup("invalid manifests", bad)
+    if not good:
+        raise no_jobset(found)
     if others := [f for f in found if not f.is_jobset]:
         note(f"note: only JobSets are planned; skipped {kinds(others)}")
     _check_size(good)
@@ -91,7 +92,7 @@ def _checked(found: "Found", namespace: str, features: "Features") -> "JobSet":
     try:
         jobset = parse(found.manifest)
     except InvalidSpec as error:
-        raise InvalidSpec(error.problems, subject=found.where) from error
+        raise InvalidSpec(error.problems, subject=found.title) from error
     given = jobset.metadata
     name = given.name or f"{given.generate_name}xxxxx"
     return replace(jobset, metadata=replace(given, name=name, namespace=given.namespace or namespace or "default"))
