@@ -1,18 +1,18 @@
 """What the API server answered, turned into a struct or one of our errors. No I/O.
 
-The table of statuses is `error_of`. Called by kube.client and, for the first line of a watch, by a Transport.
+`error_of` is the table of statuses. Called by kube.client, and by a Transport when a watch cannot be opened.
 A message carries the method, the object and the server's own Status message, cut to a bounded length.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Generic, NoReturn, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
 from pyjobset.errors import JobSetError, NotFound, OutcomeUnknown, Raced, Refused, Unavailable
-from pyjobset.kube.requests import Request
+from pyjobset.kube.requests import PATCH_TYPES, Request
 from pyjobset.objects.meta import Struct
 
 T = TypeVar("T", bound=Struct)
@@ -37,13 +37,13 @@ class Response:
     status: int
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Case-insensitive, or with capitalised names (`Retry-After`)."""
+    """Looked up with lower-case names: a case-insensitive mapping, or lower-case keys."""
 
 
 class StatusDetails(Struct, frozen=True):
     name: str = ""
-    kind: str = ""
     retry_after_seconds: float | None = None
+    causes: tuple[dict[str, object], ...] = ()
 
 
 class Status(Struct, frozen=True):
@@ -62,7 +62,121 @@ class ListMeta(Struct, frozen=True):
 
 
 class Page(Struct, Generic[T], frozen=True):
-    """One page of a list."""
+    """One page of a list. `items` is null for an empty list of some custom resources."""
 
     metadata: ListMeta = ListMeta()
-    items: tuple[T, ...] = ()
+    items: tuple[T, ...] | None = None
+
+
+class APIResource(Struct, frozen=True):
+    name: str = ""
+
+
+class APIResourceList(Struct, frozen=True):
+    """What discovery says of one group and version."""
+
+    resources: tuple[APIResource, ...] = ()
+
+
+def checked(request: Request, response: Response) -> bytes:
+    """The body of a 2xx answer. Raises what any other status means."""
+    if 200 <= response.status < 300:
+        return response.body
+    raise error_of(request, response)
+
+
+def decoded(request: Request, body: bytes, type_: type[T]) -> T:
+    """A 2xx body as a struct. A write that was answered with garbage has happened all the same: OutcomeUnknown."""
+    try:
+        found: T = _decoder(type_).decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        message = f"{request}: the answer ({len(body)} bytes) is not a readable {type_.__name__}: {error}"
+        if request.is_mutating:
+            raise OutcomeUnknown(message) from error
+        if isinstance(error, msgspec.ValidationError):
+            raise Refused(message, code=200, reason="Unreadable", hint="is the object of another version?") from error
+        raise Unavailable(message) from error
+    return found
+
+
+def error_of(request: Request, response: Response) -> JobSetError:
+    """The error that an answer other than 2xx means, by status, then by the Status reason."""
+    status = status_of(response.body)
+    return error_of_status(request, response.status, status, retry_after_seconds(response.headers, status))
+
+
+def error_of_status(request: Request, code: int, status: Status, retry_after: float | None = None) -> JobSetError:
+    text = _shorten(status.message) or f"HTTP status {code}"
+    message = f"{request}: {text}"
+    match code:
+        case 404:
+            return _not_found(request, status, message)
+        case 409:
+            return AlreadyExists(message) if status.reason == "AlreadyExists" else Raced(message)
+        case 410:
+            return Expired(message)
+        case 422 if _is_failed_patch_test(request, status):
+            return Raced(message, hint="the object is not as the JSON patch expects it")
+        case 429:
+            return Unavailable(message, retry_after_seconds=retry_after)
+        case 408 | 502 | 504 if request.is_mutating:
+            return OutcomeUnknown(message)
+        case 500 if request.is_mutating and "etcdserver:" in status.message:
+            # "request timed out", "leader changed": etcd may have stored it all the same
+            return OutcomeUnknown(message)
+        case _ if code == 408 or code >= 500:
+            return Unavailable(message, retry_after_seconds=retry_after)
+        case _:
+            return Refused(message, code=code, reason=status.reason, hint=HINTS.get(code, ""))
+
+
+HINTS = {
+    401: "the credentials of the kubeconfig are missing, wrong or expired",
+    403: "the user may lack the right (kubectl auth can-i), or admission or a quota said no: see the message",
+}
+
+
+def status_of(body: bytes) -> Status:
+    """The Status of an error's body; for plain text, a Status with that text."""
+    body = body[:ERROR_BODY_BYTES_MAX]
+    try:
+        status: Status = _decoder(Status).decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        status = Status()
+    if status.kind == "Status":
+        return status
+    return Status(message=body[: MESSAGE_LENGTH_MAX * 4].decode(errors="replace").strip())
+
+
+def retry_after_seconds(headers: Mapping[str, str], status: Status) -> float | None:
+    """The server's wish, bounded. Its HTTP-date form is ignored: the API server sends seconds."""
+    wish = headers.get("retry-after", "")
+    if wish.isascii() and wish.isdigit():
+        return min(float(wish[:9]), RETRY_AFTER_SECONDS_MAX)
+    told = status.details.retry_after_seconds if status.details else None
+    return None if told is None else min(max(told, 0.0), RETRY_AFTER_SECONDS_MAX)
+
+
+def _not_found(request: Request, status: Status, message: str) -> JobSetError:
+    # A missing object is named in the details; a resource type that is not served is not.
+    if not (status.details and status.details.name) or request.method not in ("GET", "PATCH", "DELETE"):
+        hint = "" if status.details and status.details.name else "is the API installed, and its feature gate on?"
+        return Refused(message, code=404, reason=status.reason or "NotFound", hint=hint)
+    if request.method == "DELETE":
+        return Raced(message)
+    return NotFound(message, code=404, reason="NotFound")
+
+
+def _is_failed_patch_test(request: Request, status: Status) -> bool:
+    """The API server says only "Invalid", naming no object and no field, when a JSON patch does not apply."""
+    details = status.details
+    return request.content_type == PATCH_TYPES["json"] and not (details and (details.name or details.causes))
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MESSAGE_LENGTH_MAX else text[:MESSAGE_LENGTH_MAX] + "…"
+
+
+@cache
+def _decoder(type_: type[T]) -> msgspec.json.Decoder[T]:
+    return msgspec.json.Decoder(type_)
