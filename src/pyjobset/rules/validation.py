@@ -1,0 +1,69 @@
+"""Admission of a JobSet: what a create or an update breaks, and what is only worth a warning.
+
+`jobset plan`, the webhooks and the SDK call it. Pure: no cluster is asked. The schema (enumerations, limits, what must
+be set) is checked by rules.parse, and by the API server before it calls a webhook; here are the rules between fields.
+"""
+
+from collections.abc import Iterator
+from itertools import chain, islice
+from typing import Any
+
+from pyjobset.errors import InvalidSpec, Problem
+from pyjobset.objects.features import Features
+from pyjobset.objects.jobset import JobSet
+from pyjobset.rules import (
+    coordinator,
+    groups,
+    immutability,
+    names,
+    policies,
+    scheduling,
+    startup,
+    templates,
+    volumes,
+)
+from pyjobset.rules import warnings as cautions
+from pyjobset.rules.defaults import with_defaults
+from pyjobset.rules.parse import PROBLEMS_MAX, read
+
+
+def check(manifest: Any, features: Features) -> JobSet:
+    """The JobSet of a manifest, defaults set, fit to be created. Raises InvalidSpec with everything that is wrong."""
+    jobset, problems = read(manifest)
+    if jobset is not None:
+        paths = {problem.path for problem in problems}
+        problems += tuple(p for p in validate_create(jobset, features) if p.path not in paths)
+    if problems:
+        raise InvalidSpec(problems)
+    assert jobset is not None
+    return with_defaults(jobset)
+
+
+def validate_create(jobset: JobSet, features: Features) -> tuple[Problem, ...]:
+    """What is wrong with a new JobSet, in the order of its fields' topics; at most PROBLEMS_MAX."""
+    return tuple(islice(_breaches(names.named(with_defaults(jobset)), features), PROBLEMS_MAX))
+
+
+def validate_update(old: JobSet, new: JobSet, features: Features) -> tuple[Problem, ...]:
+    """What is wrong with a change. A breach that the stored JobSet already has does not stand in the way of others."""
+    before, after = names.named(with_defaults(old)), names.named(with_defaults(new))
+    found = tuple(_breaches(after, features))
+    known = set(_breaches(before, features)) if found else ()
+    fresh = (problem for problem in found if problem not in known)
+    return tuple(islice(chain(immutability.breaches(before, after, features), fresh), PROBLEMS_MAX))
+
+
+def warnings(jobset: JobSet, features: Features) -> tuple[Problem, ...]:
+    """What is admitted and worth a look, for a JobSet without problems."""
+    return tuple(islice(cautions.breaches(with_defaults(jobset), features), PROBLEMS_MAX))
+
+
+def _breaches(jobset: JobSet, features: Features) -> Iterator[Problem]:
+    yield from names.breaches(jobset)
+    yield from templates.breaches(jobset)
+    yield from startup.breaches(jobset)
+    yield from policies.breaches(jobset, features)
+    yield from coordinator.breaches(jobset)
+    yield from volumes.breaches(jobset)
+    yield from scheduling.breaches(jobset, features)
+    yield from groups.breaches(jobset)

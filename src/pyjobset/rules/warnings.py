@@ -1,0 +1,54 @@
+"""What is admitted and worth a look all the same. Called by the webhooks (admission warnings) and `jobset plan`."""
+
+from collections.abc import Iterator
+
+from pyjobset.errors import Problem
+from pyjobset.objects import features as gates
+from pyjobset.objects.features import Features
+from pyjobset.objects.jobset import JobSet, ReplicatedJob, ReplicatedJobScheduling
+from pyjobset.objects.scheduling import PodGroupResourceClaim
+from pyjobset.objects.template import pod_spec
+from pyjobset.rules import registry
+from pyjobset.rules.startup import is_in_order
+
+
+def breaches(jobset: JobSet, features: Features) -> Iterator[Problem]:
+    if not any(replicated_job.replicas > 0 for replicated_job in jobset.spec.replicated_jobs):
+        yield registry.NO_JOBS.at("spec.replicatedJobs")
+    if is_in_order(jobset):
+        yield registry.STARTUP_POLICY_DEPRECATED.at("spec.startupPolicy", "InOrder")
+    scheduling = jobset.spec.scheduling
+    if scheduling is not None and gates.WORKLOAD_AWARE_SCHEDULING not in features:
+        yield registry.SCHEDULING_IGNORED.at("spec.scheduling")
+    positions = {replicated_job.name: i for i, replicated_job in enumerate(jobset.spec.replicated_jobs)}
+    for i, entry in enumerate((scheduling.replicated_jobs or ()) if scheduling else ()):
+        for target in entry.target_replicated_jobs:
+            if target in positions:
+                position = positions[target]
+                yield from _claims(i, entry, position, jobset.spec.replicated_jobs[position])
+
+
+def _claims(index: int, entry: ReplicatedJobScheduling, position: int, job: ReplicatedJob) -> Iterator[Problem]:
+    """A pod shares a PodGroup's claim only where its own entry of that name refers to the same one (decision 25)."""
+    given = {
+        claim.get("name"): (n, claim) for n, claim in enumerate(pod_spec(job.template).get("resourceClaims") or ())
+    }
+    for j, claim in enumerate(entry.job.resource_claims if entry.job else ()):
+        if claim.name not in given:
+            path = f"spec.scheduling.replicatedJobs[{index}].job.resourceClaims[{j}]"
+            yield registry.CLAIM_UNUSED.at(path, claim.name, f"is used by no pod of {job.name!r}")
+            continue
+        n, of_pod = given[claim.name]
+        same = PodGroupResourceClaim(
+            claim.name, of_pod.get("resourceClaimName"), of_pod.get("resourceClaimTemplateName")
+        )
+        if same != claim:
+            path = f"spec.replicatedJobs[{position}].template.spec.template.spec.resourceClaims[{n}]"
+            message = f"is {_source(same)}, and {_source(claim)} in spec.scheduling, so it is not shared"
+            yield registry.CLAIM_DIFFERS.at(path, claim.name, message)
+
+
+def _source(claim: PodGroupResourceClaim) -> str:
+    if claim.resource_claim_name is not None:
+        return f"claim {claim.resource_claim_name!r}"
+    return f"template {claim.resource_claim_template_name!r}"
