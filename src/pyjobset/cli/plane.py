@@ -20,7 +20,14 @@ Directory = Annotated[
 ]
 Output = Annotated[Format, typer.Option("--output", "-o", help="How to print it.")]
 
-nodes = typer.Typer(no_args_is_help=True, help="The simulated nodes of the local plane.")
+_NODES_HELP = """The simulated nodes of the local plane.
+
+\b
+Examples:
+  jobset nodes list
+  jobset nodes add --count 2
+"""
+nodes = typer.Typer(no_args_is_help=True, help=_NODES_HELP)
 
 
 def register(root: typer.Typer) -> None:
@@ -103,7 +110,12 @@ def up(
 
 
 def down(directory: Directory = None) -> None:
-    """Stop the local Kubernetes. What is in it stays for the next `jobset up`."""
+    """Stop the local Kubernetes. What is in it stays for the next `jobset up`.
+
+    \b
+    Examples:
+      jobset down
+    """
     from pyjobset.cli.output import say
 
     stopped = open_plane(directory).stop()
@@ -114,7 +126,12 @@ def reset(
     directory: Directory = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Stop the local Kubernetes and forget everything in it. The built programs stay."""
+    """Stop the local Kubernetes and forget everything in it. The built programs stay.
+
+    \b
+    Examples:
+      jobset reset --yes
+    """
     from pyjobset.cli.output import say
 
     plane = open_plane(directory)
@@ -128,7 +145,13 @@ def reset(
 
 
 def status(directory: Directory = None, output: Output = "table") -> None:
-    """Show what runs, on which ports, and where the kubeconfig is."""
+    """Show what runs, on which ports, and where the kubeconfig is.
+
+    \b
+    Examples:
+      jobset status
+      jobset status -o json
+    """
     from pyjobset.cli.output import say
 
     found = open_plane(directory).status()
@@ -166,7 +189,12 @@ def logs(
 
 
 def kubeconfig(directory: Directory = None) -> None:
-    """Print the path of the kubeconfig: export KUBECONFIG=$(jobset kubeconfig)."""
+    """Print the path of the kubeconfig.
+
+    \b
+    Examples:
+      export KUBECONFIG=$(jobset kubeconfig)
+    """
     from pyjobset.cli.output import say
     from pyjobset.errors import PlaneError
 
@@ -178,7 +206,12 @@ def kubeconfig(directory: Directory = None) -> None:
 
 @nodes.command("list")
 def list_nodes(directory: Directory = None, output: Output = "table") -> None:
-    """List the nodes with their racks and slices."""
+    """List the nodes with their racks and slices.
+
+    \b
+    Examples:
+      jobset nodes list
+    """
     from pyjobset.cli.output import say, table
 
     found = open_plane(directory).nodes()
@@ -216,7 +249,12 @@ def add_nodes(
 def remove_nodes(
     names: Annotated[list[str], typer.Argument(help="The names of the nodes.")], directory: Directory = None
 ) -> None:
-    """Remove nodes. Their pods are lost, as with a machine that dies."""
+    """Remove nodes. Their pods are lost, as with a machine that dies.
+
+    \b
+    Examples:
+      jobset nodes remove node-0 node-1
+    """
     from pyjobset.cli.output import say
 
     open_plane(directory).remove_nodes(names)
