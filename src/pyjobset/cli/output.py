@@ -65,13 +65,14 @@ def _problem_lines(error: InvalidSpec) -> list[str]:
     width = max(len(printable(p.path)) for p in error.problems)
     indent = min(width, _PATH_WIDTH_MAX) + 2 + GAP
     for problem in error.problems:
-        lines.append(f"  {printable(problem.path)}".ljust(indent) + _what(problem))
+        lines.append(f"  {printable(problem.path)}".ljust(indent) + problem_text(problem))
         if problem.hint:
             lines.append(" " * indent + f"hint: {printable(problem.hint)}")
     return lines
 
 
-def _what(problem: Problem) -> str:
+def problem_text(problem: Problem) -> str:
+    """What is wrong, the value seen and the code; the path and the hint are put around it."""
     value = "" if problem.value is None else f" (got {problem.value!r})"
     return f"{printable(problem.message)}{printable(value)} [{problem.code}]"
 

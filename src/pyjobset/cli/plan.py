@@ -84,18 +84,26 @@ def load(names: Sequence[str], namespace: str, features: "Features") -> list["Jo
 
 
 def _checked(found: "Found", namespace: str, features: "Features") -> "JobSet":
-    from msgspec.structs import replace
-
+    from pyjobset.cli.output import note, problem_text
     from pyjobset.errors import InvalidSpec
-    from pyjobset.rules.parse import parse
+    from pyjobset.rules.names import named
+    from pyjobset.rules.validation import check, warnings
 
     try:
-        jobset = parse(found.manifest)
+        jobset = named(check(_in_namespace(found.manifest, namespace or "default"), features))
     except InvalidSpec as error:
         raise InvalidSpec(error.problems, subject=found.title) from error
-    given = jobset.metadata
-    name = given.name or f"{given.generate_name}xxxxx"
-    return replace(jobset, metadata=replace(given, name=name, namespace=given.namespace or namespace or "default"))
+    for problem in warnings(jobset, features):
+        note(f"warning: {found.title}: {problem.path} {problem_text(problem)}")
+    return jobset
+
+
+def _in_namespace(manifest: "Manifest", namespace: str) -> "Manifest":
+    """As kubectl does it: a JobSet that names no namespace goes to the one of the command line."""
+    metadata = manifest.get("metadata")
+    if not isinstance(metadata, dict) or metadata.get("namespace"):
+        return manifest
+    return {**manifest, "metadata": {**metadata, "namespace": namespace}}
 
 
 def _check_size(jobsets: Sequence["JobSet"]) -> None:

@@ -74,21 +74,26 @@ class JobSetView(Struct, frozen=True):
 
 def view(family: Family) -> JobSetView:
     pods_of: Mapping[str, list[Pod]] = defaultdict(list)
+    members: Mapping[str | None, list[Pod]] = defaultdict(list)
     for pod in sorted(family.pods, key=lambda p: p.metadata.name):
         owner = controller_of(pod.metadata.owner_references)
         pods_of[owner.uid if owner else ""].append(pod)
+        members[pod.spec.scheduling_group.pod_group_name if pod.spec.scheduling_group else None].append(pod)
     jobs_of: dict[str, list[Job]] = {}
     for job in sorted(family.jobs, key=_order):
         jobs_of.setdefault(_group_name(job), []).append(job)
-    groups = [_group(group, jobs_of.pop(group.metadata.name, []), pods_of) for group in family.pod_groups]
+    groups = [
+        _group(group, members[group.metadata.name], jobs_of.pop(group.metadata.name, []), pods_of)
+        for group in family.pod_groups
+    ]
     loose = jobs_of.pop("", [])
     for name, jobs in jobs_of.items():
         if any(job.spec.suspend or job.is_succeeded or job.is_failed for job in jobs):
             loose += jobs  # a suspended or finished JobSet has no groups
         else:
             why = "it does not exist, and pods without a node stay Pending until it does"
-            members = tuple(_job(job, pods_of) for job in jobs)
-            groups.append(GroupView(name, policy="", state="Missing", why=why, jobs=members))
+            shown = tuple(_job(job, pods_of) for job in jobs)
+            groups.append(GroupView(name, policy="", state="Missing", why=why, jobs=shown))
     jobset = family.jobset
     return JobSetView(
         namespace=jobset.metadata.namespace,
@@ -112,8 +117,7 @@ def _order(job: Job) -> tuple[str, int, str]:
     return job.metadata.labels.replicated_job_name, int(index) if index.isdecimal() else 0, job.metadata.name
 
 
-def _group(group: PodGroup, jobs: Sequence[Job], pods_of: Mapping[str, list[Pod]]) -> GroupView:
-    pods = [pod for job in jobs for pod in pods_of.get(job.metadata.uid, [])]
+def _group(group: PodGroup, pods: Sequence[Pod], jobs: Sequence[Job], pods_of: Mapping[str, list[Pod]]) -> GroupView:
     why = why_waiting(group, pods)
     bound = sum(map(is_bound, pods))
     least = quorum(group)

@@ -86,7 +86,7 @@ def scheduler_message(pods: Iterable[Pod]) -> str:
 def _scheduler_says(group: PodGroup, waiting: Sequence[Pod]) -> str:
     condition = _unscheduled(group)
     message = scheduler_message(waiting) or (_short(condition.message) if condition else "")
-    return f" (scheduler: {message.rstrip('.')})" if message else ""
+    return f" (scheduler: {message})" if message else ""
 
 
 def _unscheduled(group: PodGroup) -> Condition | None:
@@ -106,7 +106,7 @@ def _topology(group: PodGroup) -> Sequence[TopologyConstraint]:
 def _short(message: str) -> str:
     """Without the part on preemption, which follows every message of the scheduler."""
     text = re.split(r",? (?:pod group preemption|preemption):", message)[0].strip()
-    return text if len(text) <= _LENGTH_MAX else f"{text[:_LENGTH_MAX]}..."
+    return text.removesuffix(".") if len(text) <= _LENGTH_MAX else f"{text[:_LENGTH_MAX]}..."
 
 
 def _pods(count: int) -> str:
@@ -118,4 +118,4 @@ def _only(count: int) -> str:
 
 
 def _of(count: int, total: int) -> str:
-    return f"{count} of {_pods(total)}"
+    return f"{count} of {total} pods"

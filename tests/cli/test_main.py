@@ -1,0 +1,141 @@
+"""What a person reads when something goes wrong, and the exit codes that scripts act on."""
+
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from pyjobset import __version__, errors
+from pyjobset.cli import main as cli
+from pyjobset.cli import plan
+from tests.cli.conftest import Run
+
+PROBLEMS = (
+    errors.Problem("short", "spec.a", None, "must be set", "set it"),
+    errors.Problem("long-code", "spec.replicatedJobs[0].name", "x" * 3, "is too long"),
+)
+CASES: dict[str, tuple[BaseException, int, list[str]]] = {
+    "usage": (errors.UsageError("no such thing", hint="look"), 2, ["error: no such thing", "hint: look"]),
+    "no hint": (errors.UsageError("no such thing"), 2, ["error: no such thing"]),
+    "invalid": (
+        errors.InvalidSpec(PROBLEMS, subject="JobSet train"),
+        3,
+        [
+            "error: JobSet train is invalid: 2 problems",
+            "  spec.a                        must be set [short]",
+            "                                hint: set it",
+            "  spec.replicatedJobs[0].name   is too long (got 'xxx') [long-code]",
+        ],
+    ),
+    "refused": (errors.Refused("no right", code=403), 4, ["error: no right"]),
+    "not found": (errors.NotFound("no JobSet x", hint="try y"), 4, ["error: no JobSet x", "hint: try y"]),
+    "raced": (errors.Raced("changed"), 4, ["error: changed"]),
+    "foreign": (errors.ForeignObject("taken", kind="Job", namespace="n", name="x", owner="o"), 4, ["error: taken"]),
+    "unavailable": (errors.Unavailable("down"), 5, ["error: down"]),
+    "unknown": (errors.OutcomeUnknown("may have happened"), 5, ["error: may have happened"]),
+    "plane": (errors.PlaneError("no Go", hint="install it"), 5, ["error: no Go", "hint: install it"]),
+    "several": (
+        ExceptionGroup("", [errors.InvalidSpec(PROBLEMS[:1], subject=name) for name in "ab"]),
+        3,
+        [
+            "error: a is invalid: 1 problem",
+            "  spec.a   must be set [short]",
+            "           hint: set it",
+            "error: b is invalid: 1 problem",
+            "  spec.a   must be set [short]",
+            "           hint: set it",
+        ],
+    ),
+    "escapes": (errors.UsageError("a\x1b[31mb\x07"), 2, ["error: a\\x1b[31mb\\x07"]),
+    "Ctrl-C": (KeyboardInterrupt(), 130, []),
+}  # fmt: skip
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
+    """`jobset plan` raises what is put into this list."""
+    raises: list[BaseException] = []
+
+    def register(root: typer.Typer) -> None:
+        @root.command("plan")
+        def fail() -> None:
+            raise raises[0]
+
+    monkeypatch.setattr(plan, "register", register)
+    return raises
+
+
+@pytest.mark.parametrize(("error", "code", "lines"), CASES.values(), ids=CASES.keys())
+def test_an_error_is_text_and_a_code(
+    run: Run, failing: list[BaseException], error: BaseException, code: int, lines: list[str]
+) -> None:
+    failing.append(error)
+    ended = run("plan")
+    assert (ended.code, ended.out) == (code, "")
+    assert ended.err.splitlines() == lines
+
+
+@pytest.mark.parametrize("error", [AssertionError("broken"), KeyError("x"), ExceptionGroup("", [KeyError("x")])])
+def test_a_bug_is_not_dressed_up(run: Run, failing: list[BaseException], error: BaseException) -> None:
+    failing.append(error)
+    with pytest.raises(type(error)):
+        run("plan")
+
+
+def test_wrong_usage_says_where_help_is(run: Run) -> None:
+    mistyped = run("plann")
+    assert (mistyped.code, mistyped.out) == (2, "")
+    assert mistyped.err == "error: No such command 'plann'. Did you mean 'plan'?\nhint: jobset --help\n"
+    option = run("tree", "x", "--watsh")
+    assert option.code == 2
+    assert "--watch" in option.err
+    assert "hint: jobset tree --help" in option.err
+    assert "hint: jobset plan --help" in run("plan", "-f", "x", "-o", "xml").err
+
+
+def test_a_plugin_of_kubectl_names_itself_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/usr/local/bin/kubectl-jobset"])
+    assert "hint: kubectl jobset plan --help" in run("plan").err
+
+
+def test_version_and_help(run: Run) -> None:
+    assert run("--version").out == f"jobset {__version__}\n"
+    alone = run()
+    assert alone.code == 0
+    assert alone.out == run("--help").out
+
+
+def test_a_reader_that_leaves_ends_it_quietly(
+    run: Run, gang: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class Left:
+        """A pipe whose other end is closed, as stdout of `jobset plan | true`."""
+
+        file = (tmp_path / "descriptor").open("w")
+
+        def write(self, _: str) -> int:
+            raise BrokenPipeError(32, "Broken pipe")
+
+        def flush(self) -> None:
+            raise BrokenPipeError(32, "Broken pipe")
+
+        def fileno(self) -> int:
+            return self.file.fileno()
+
+    monkeypatch.setattr(sys, "stdout", Left())
+    with pytest.raises(SystemExit) as ended:
+        sys.exit(cli.main(["plan", "-f", str(gang)]))
+    assert ended.value.code == 1
+    Left.file.close()
+
+
+@pytest.mark.parametrize("module", ["pyjobset", "pyjobset.cli.main"])
+def test_it_runs_as_a_module(module: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setattr(sys, "argv", ["x", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"jobset {__version__}\n"

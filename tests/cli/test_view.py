@@ -1,0 +1,150 @@
+"""States in words come from what Jobs and pods do, and the tree shows who belongs to whom."""
+
+import pytest
+
+from pyjobset.cli.treetext import ASCII, lines, rows
+from pyjobset.cli.view import Family, view
+from pyjobset.objects import conditions
+from tests.cli.families import FULL, UNSCHEDULABLE, family, group, job, jobset, pod
+
+DONE = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}
+LOST = {"failed": 1, "conditions": [{"type": "Failed", "status": "True"}]}
+GONE = {"deletionTimestamp": "2026-11-30T00:00:00Z"}
+
+STATES: dict[str, tuple[Family, str]] = {
+    "nothing yet": (family(), "Starting"),
+    "pods run": (family(group(1), job(ready=1), pod(node="n")), "Running"),
+    "a gang waits": (family(group(2), job(), pod()), "Waiting"),
+    "a group is missing": (family(job(), pod(), workload=False), "Waiting"),
+    "completed": (family(jobset(terminalState="Completed"), job(**DONE)), "Completed"),
+    "failed": (family(jobset(terminalState="Failed")), "Failed"),
+    "suspended": (family(jobset((conditions.SUSPENDED, "True", ""), suspend=True)), "Suspended"),
+    "asked to suspend": (family(jobset(suspend=True), job(ready=1), pod(node="n")), "Suspending"),
+    "asked to resume": (family(jobset((conditions.SUSPENDED, "True", ""))), "Resuming"),
+    "resumed": (family(jobset((conditions.SUSPENDED, "False", "")), group(1), job(ready=1), pod(node="n")), "Running"),
+}
+
+
+@pytest.mark.parametrize(("what", "state"), STATES.values(), ids=STATES.keys())
+def test_state_of_a_jobset(what: Family, state: str) -> None:
+    assert view(what).state == state
+    assert view(what).is_finished == (state in ("Completed", "Failed"))
+
+
+MISSING = "it does not exist, and pods without a node stay Pending until it does"
+GROUPS: dict[str, tuple[Family, str, str]] = {
+    "no Jobs yet": (family(group(2)), "Empty", "its Jobs do not exist yet"),
+    "Jobs not started": (family(group(2), job(suspend=True)), "Empty", "its Jobs have not started"),
+    "pods on their way": (family(group(2), job()), "Starting", ""),
+    "running": (family(group(1), job(), pod(node="n")), "Running", ""),
+    "waiting": (family(group(2), job(), pod()), "Waiting", "needs 2 pods at once, only 1 exists"),
+    "finished": (family(group(1), job(**DONE), pod(node="n", phase="Succeeded")), "Finished", ""),
+    "deleted": (family(group(1, **GONE), job(), pod(node="n")), "Terminating", "1 of its pods still run"),
+    "missing": (family(job(), pod()), "Missing", MISSING),
+}
+
+
+@pytest.mark.parametrize(("what", "state", "why"), GROUPS.values(), ids=GROUPS.keys())
+def test_state_of_a_group(what: Family, state: str, why: str) -> None:
+    (only,) = view(what).groups
+    assert (only.state, only.why) == (state, why)
+
+
+def test_jobs_of_a_finished_jobset_stand_alone() -> None:
+    """Its groups were deleted, and that is no news."""
+    shown = view(family(jobset(terminalState="Completed"), job(**DONE), job("js-w-1", **LOST)))
+    assert shown.groups == ()
+    assert [(j.name, j.state) for j in shown.jobs] == [("js-w-0", "Complete"), ("js-w-1", "Failed")]
+
+
+JOBS = {
+    "new": (job(pods=2), "Pending"),
+    "some ready": (job(pods=2, ready=1), "Running"),
+    "done": (job(**DONE), "Complete"),
+    "failed": (job(**LOST), "Failed"),
+    "suspended": (job(suspend=True), "Suspended"),
+}
+
+
+@pytest.mark.parametrize(("what", "state"), JOBS.values(), ids=JOBS.keys())
+def test_state_of_a_job(what: object, state: str) -> None:
+    (only,) = view(family(group(), what)).groups[0].jobs  # type: ignore[arg-type]
+    assert only.state == state
+
+
+PODS = {
+    "waiting": (pod(told=FULL), "Pending", FULL[:-1]),
+    "bound": (pod(node="n", phase="Pending"), "Starting", ""),
+    "running": (pod(node="n"), "Running", ""),
+    "terminating": (pod(node="n", **GONE), "Terminating", ""),
+    "finished": (pod(node="n", phase="Succeeded"), "Succeeded", ""),
+}
+
+
+@pytest.mark.parametrize(("what", "state", "why"), PODS.values(), ids=PODS.keys())
+def test_state_of_a_pod(what: object, state: str, why: str) -> None:
+    (only,) = view(family(group(), job(), what)).groups[0].jobs[0].pods  # type: ignore[arg-type]
+    assert (only.state, only.why) == (state, why)
+
+
+def test_jobs_are_in_the_order_of_their_index() -> None:
+    shown = view(family(group(), *(job(f"js-w-{n}") for n in (10, 2, 0)))).groups[0].jobs
+    assert [j.name for j in shown] == ["js-w-0", "js-w-2", "js-w-10"]
+
+
+def test_the_controller_is_missing() -> None:
+    assert view(family(jobset())).notes == ("no Jobs and no status yet: is the controller running?",)
+
+
+def test_what_stands_in_the_way_is_noted() -> None:
+    blocked = jobset(
+        (conditions.BLOCKED, "True", "Job js-w-0 belongs to ReplicaSet/x"), (conditions.FAILED, "False", "no")
+    )
+    assert view(family(blocked)).notes == ("Blocked: Job js-w-0 belongs to ReplicaSet/x",)
+
+
+WAITING = family(
+    group(5, said=UNSCHEDULABLE),
+    job("js-driver-0"),
+    job("js-w-0", pods=2),
+    job("js-w-1", pods=2, labels={"jobset.sigs.k8s.io/restart-attempt": "1"}),
+    pod("js-driver-0-0", job="js-driver-0", told=UNSCHEDULABLE),
+    pod("js-w-0-0", told=UNSCHEDULABLE),
+    pod("js-w-0-1", told=FULL),
+    pod("js-w-1-0", job="js-w-1"),
+    pod("js-w-1-1", job="js-w-1"),
+)
+TREE = """\
+NAME                            STATE     DETAILS
+JobSet ns/js                    Waiting
+└─ Workload js-workload
+   └─ PodGroup js-group         Waiting   gang of 5, waits: needs 5 pods at once, 3 fit (scheduler: {full})
+      ├─ Job js-driver-0        Pending   0/1 ready
+      │  └─ Pod js-driver-0-0   Pending
+      ├─ Job js-w-0             Pending   0/2 ready
+      │  ├─ Pod js-w-0-0        Pending
+      │  └─ Pod js-w-0-1        Pending   {full}
+      └─ Job js-w-1             Pending   0/2 ready, attempt 2
+         ├─ Pod js-w-1-0        Pending
+         └─ Pod js-w-1-1        Pending
+""".format(full=FULL[:-1])
+
+
+def test_the_tree_as_text() -> None:
+    assert "\n".join(lines(rows(view(WAITING)))) + "\n" == TREE
+
+
+def test_less_detail_is_shorter() -> None:
+    shown = view(WAITING)
+    assert [len(rows(shown, detail)) for detail in ("pods", "jobs", "groups")] == [12, 7, 4]
+
+
+def test_a_tree_for_terminals_without_lines() -> None:
+    assert all(line.isascii() for line in lines(rows(view(WAITING), branches=ASCII)))
+
+
+def test_names_cannot_move_the_cursor() -> None:
+    hostile = family(group(name="g\x1b[2J\nPodGroup x"), job(group="g\x1b[2J\nPodGroup x"), pod(told="a\x9bb\nc"))
+    text = lines(rows(view(hostile)))
+    assert all(line.isprintable() for line in text)
+    assert any("\\x1b[2J\\x0aPodGroup x" in line for line in text)
