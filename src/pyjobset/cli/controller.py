@@ -33,7 +33,12 @@ def controller(
     ] = "info",
     log_format: Annotated[str, typer.Option(help="text or json.")] = "text",
 ) -> None:
-    """Run the controller-manager: it turns JobSets into Jobs, Services, Workloads and PodGroups."""
+    """Run the controller-manager: it turns JobSets into Jobs, Services, Workloads and PodGroups.
+
+    \b
+    Examples:
+      jobset controller --feature-gates JobSetWorkloadAwareSchedulingAPI=true
+    """
     from pyjobset.controller.manager import main
     from pyjobset.controller.options import Options, address, log_level
     from pyjobset.objects import features
