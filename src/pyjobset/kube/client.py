@@ -6,8 +6,7 @@ Never retries a write whose outcome is unknown, and never decides what an error 
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
-from functools import cache
+from collections.abc import AsyncGenerator
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -69,10 +68,11 @@ class Client:
     ) -> list[T]:
         """All objects, read page by page from one state of the server. `namespace` None: of all namespaces."""
         items: list[T] = []
+        request = requests.list_(resource, namespace)
         async for page in self.pages(
             resource, namespace, label_selector=label_selector, field_selector=field_selector, page_size=page_size
         ):
-            items.extend(page.items or ())
+            items.extend([decoded(request, item, resource.type) for item in page.items or ()])
         return items
 
     async def pages(
@@ -83,7 +83,7 @@ class Client:
         label_selector: str = "",
         field_selector: str = "",
         page_size: int = 500,
-    ) -> AsyncIterator[Page[T]]:
+    ) -> AsyncGenerator[Page, None]:
         """The pages of a list. Raises Expired when the server forgot the state that the first page showed."""
         token = ""
         while True:
@@ -95,7 +95,7 @@ class Client:
                 limit=page_size,
                 continue_token=token,
             )
-            page: Page[T] = await self._call(request, _page_of(resource.type))
+            page = await self._call(request, Page)
             yield page
             token = page.metadata.continue_
             if not token:
@@ -164,7 +164,7 @@ class Client:
         label_selector: str = "",
         resource_version: str = "",
         is_streaming_list: bool = False,
-    ) -> AsyncIterator[WatchEvent[T] | Bookmark | Unreadable]:
+    ) -> AsyncGenerator[WatchEvent[T] | Bookmark | Unreadable, None]:
         """Changes after `resource_version`; with `is_streaming_list` first all objects as ADDED, then a Bookmark that
         `ends_initial_list`. Ends when the server ends it (some minutes), raises Expired if the version is too old,
         Unavailable if the connection breaks. Use `contextlib.aclosing` if you stop before the end."""
@@ -224,11 +224,6 @@ class Client:
                 wish = responses.retry_after_seconds(response.headers, Status())
             backoff = BACKOFF_SECONDS * 2**attempt * random.uniform(0.5, 1.0)  # noqa: S311
             await asyncio.sleep(max(wish or 0.0, backoff))
-
-
-@cache
-def _page_of(type_: type[Struct]) -> Any:
-    return Page[type_]  # type: ignore[valid-type]
 
 
 def connect(

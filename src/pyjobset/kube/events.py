@@ -10,7 +10,7 @@ import msgspec
 
 from pyjobset.errors import JobSetError
 from pyjobset.kube.requests import Request
-from pyjobset.kube.responses import Status, error_of_status
+from pyjobset.kube.responses import BAD_JSON, Status, error_of_status
 from pyjobset.objects.meta import Struct
 
 T = TypeVar("T", bound=Struct)
@@ -56,6 +56,7 @@ class _Partial(Struct, frozen=True):
 
 
 _partial_decoder = msgspec.json.Decoder(WatchEvent[_Partial])
+_item_decoder = msgspec.json.Decoder(_Partial)
 _error_decoder = msgspec.json.Decoder(WatchEvent[Status])
 
 
@@ -65,28 +66,37 @@ class EventDecoder(Generic[T]):
     def __init__(self, request: Request, type_: type[T]) -> None:
         self._request = request
         self._decoder = msgspec.json.Decoder(WatchEvent[type_])  # type: ignore[valid-type]
+        self._item_decoder = msgspec.json.Decoder(type_)
 
     def decode(self, line: bytes) -> WatchEvent[T] | Bookmark | Unreadable:
         """Raises what an ERROR event means, as if it were the answer's status."""
         try:
             event: WatchEvent[T] = self._decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except BAD_JSON as error:
             return self._second_look(line, str(error))
         if event.type in ("BOOKMARK", "ERROR"):
             return self._second_look(line, "")
         return event
 
+    def decode_item(self, item: msgspec.Raw) -> T | Unreadable:
+        """An object of a list."""
+        try:
+            found: T = self._item_decoder.decode(item)
+        except BAD_JSON as error:
+            return _unreadable_item(item, str(error))
+        return found
+
     def _second_look(self, line: bytes, problem: str) -> Bookmark | Unreadable:
         try:
             event = _partial_decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except BAD_JSON as error:
             return Unreadable("", "", "", "", problem or str(error))
         meta = event.object.metadata
         if event.type == "BOOKMARK":
             return Bookmark(meta.resource_version, meta.annotations.get(INITIAL_EVENTS_END) == "true")
         if event.type == "ERROR":
             raise self._error(line)
-        return Unreadable(event.type, meta.namespace, meta.name, meta.resource_version, problem)
+        return _unreadable(event.type, meta, problem)
 
     def _error(self, line: bytes) -> JobSetError:
         try:
@@ -94,6 +104,18 @@ class EventDecoder(Generic[T]):
         except msgspec.ValidationError as error:
             status = Status(message=f"an unreadable error event: {error}")
         return error_of_status(self._request, status.code or 500, status)
+
+
+def _unreadable_item(item: msgspec.Raw, problem: str) -> Unreadable:
+    try:
+        meta = _item_decoder.decode(item).metadata
+    except BAD_JSON:
+        meta = _Metadata()
+    return _unreadable("ADDED", meta, problem)
+
+
+def _unreadable(type_: str, meta: _Metadata, problem: str) -> Unreadable:
+    return Unreadable(type_, meta.namespace, meta.name, meta.resource_version, problem)
 
 
 class LineSplitter:

@@ -7,7 +7,7 @@ A message carries the method, the object and the server's own Status message, cu
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -22,6 +22,9 @@ BODY_BYTES_MAX = 256 * 1024 * 1024
 """A page of 500 objects of 512 KiB each."""
 ERROR_BODY_BYTES_MAX = 1024 * 1024
 RETRY_AFTER_SECONDS_MAX = 60.0
+
+BAD_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding hostile bytes raises: not JSON, not the type, not UTF-8, nested too deeply."""
 
 
 class AlreadyExists(Raced):
@@ -61,11 +64,11 @@ class ListMeta(Struct, frozen=True):
     continue_: str = msgspec.field(default="", name="continue")
 
 
-class Page(Struct, Generic[T], frozen=True):
-    """One page of a list. `items` is null for an empty list of some custom resources."""
+class Page(Struct, frozen=True):
+    """One page of a list, its items not yet decoded. `items` is null for an empty list of some custom resources."""
 
     metadata: ListMeta = ListMeta()
-    items: tuple[T, ...] | None = None
+    items: tuple[msgspec.Raw, ...] | None = None
 
 
 class APIResource(Struct, frozen=True):
@@ -85,12 +88,12 @@ def checked(request: Request, response: Response) -> bytes:
     raise error_of(request, response)
 
 
-def decoded(request: Request, body: bytes, type_: type[T]) -> T:
+def decoded(request: Request, body: bytes | msgspec.Raw, type_: type[T]) -> T:
     """A 2xx body as a struct. A write that was answered with garbage has happened all the same: OutcomeUnknown."""
     try:
         found: T = _decoder(type_).decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        message = f"{request}: the answer ({len(body)} bytes) is not a readable {type_.__name__}: {error}"
+    except BAD_JSON as error:
+        message = f"{request}: the answer ({len(memoryview(body))} bytes) is not a readable {type_.__name__}: {error}"
         if request.is_mutating:
             raise OutcomeUnknown(message) from error
         if isinstance(error, msgspec.ValidationError):
@@ -141,7 +144,7 @@ def status_of(body: bytes) -> Status:
     body = body[:ERROR_BODY_BYTES_MAX]
     try:
         status: Status = _decoder(Status).decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except BAD_JSON:
         status = Status()
     if status.kind == "Status":
         return status
