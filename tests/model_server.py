@@ -59,7 +59,7 @@ class ModelServer:
     """A fault instead of the answer to a request that was executed."""
     latency_seconds: float = 0.001
     watches: int = 0
-    _watchers: list[tuple[str, str, asyncio.Queue[Manifest | None]]] = field(default_factory=list)
+    _watchers: list[tuple[str, str, str, asyncio.Queue[Manifest | None]]] = field(default_factory=list)
     _history: list[tuple[int, str, Manifest]] = field(default_factory=list)
     _versions: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _version: int = 0
@@ -84,23 +84,23 @@ class ModelServer:
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
         await asyncio.sleep(self.latency_seconds)
-        plural, _, _, _ = _parse(request.path)
+        plural, namespace, _, _ = _parse(request.path)
         query = {key: values[0] for key, values in parse_qs(request.query).items()}
         if plural in self.unserved:
             raise error_of(request, failure(404, "NotFound", "the server could not find the requested resource"))
         lines: asyncio.Queue[Manifest | None] = asyncio.Queue()
         selector = query.get("labelSelector", "")
         if query.get("sendInitialEvents"):
-            for obj in self._of(plural, "", selector):
+            for obj in self._of(plural, namespace, selector):
                 lines.put_nowait({"type": "ADDED", "object": obj})
             end = {"metadata": {"resourceVersion": str(self._version), "annotations": INITIAL_EVENTS_END}}
             lines.put_nowait({"type": "BOOKMARK", "object": end})
         else:
             since = int(query.get("resourceVersion") or 0)
             for version, of_plural, event in self._history:
-                if version > since and of_plural == plural and _matches(event["object"], selector):
+                if version > since and of_plural == plural and _matches(event["object"], selector, namespace):
                     lines.put_nowait(event)
-        watcher = (plural, selector, lines)
+        watcher = (plural, namespace, selector, lines)
         self._watchers.append(watcher)
         self.watches += 1
         try:
@@ -145,7 +145,7 @@ class ModelServer:
                 self.remove(child[0], child[2], namespace=child[1])
 
     def drop_watches(self) -> None:
-        for _, _, lines in self._watchers:
+        for *_, lines in self._watchers:
             lines.put_nowait(None)
 
     def get(self, plural: str, name: str, *, namespace: str = "ns") -> Manifest:
@@ -154,8 +154,8 @@ class ModelServer:
     def names(self, plural: str) -> list[str]:
         return sorted(name for of, _, name in self.objects if of == plural)
 
-    def writes(self) -> list[str]:
-        return [str(call) for call in self.calls if call.method != "GET"]
+    def writes(self, since: int = 0) -> list[str]:
+        return [str(call) for call in self.calls[since:] if call.method != "GET"]
 
     def statuses(self, code: int) -> list[str]:
         return [str(call) for call in self.calls if call.status == code]
@@ -245,15 +245,15 @@ class ModelServer:
     def _tell(self, plural: str, event: str, obj: Manifest) -> None:
         line = {"type": event, "object": copy.deepcopy(obj)}
         self._history.append((self._version, plural, line))
-        for of, selector, lines in self._watchers:
-            if of == plural and _matches(obj, selector):
+        for of, namespace, selector, lines in self._watchers:
+            if of == plural and _matches(obj, selector, namespace):
                 lines.put_nowait(line)
 
     def _of(self, plural: str, namespace: str, selector: str) -> list[Manifest]:
         return [
             copy.deepcopy(obj)
-            for (of, ns, _), obj in self.objects.items()
-            if of == plural and namespace in ("", ns) and _matches(obj, selector)
+            for (of, _, _), obj in self.objects.items()
+            if of == plural and _matches(obj, selector, namespace)
         ]
 
 
@@ -311,8 +311,10 @@ def _operate(obj: Any, operation: Manifest) -> bool:
     return True
 
 
-def _matches(obj: Manifest, selector: str) -> bool:
-    return not selector or selector in obj["metadata"].get("labels", {})
+def _matches(obj: Manifest, selector: str, namespace: str) -> bool:
+    """`selector` is the key of a label; empty ones match all."""
+    metadata = obj["metadata"]
+    return namespace in ("", metadata["namespace"]) and (not selector or selector in metadata.get("labels", {}))
 
 
 def _owner_uids(obj: Manifest) -> set[str]:

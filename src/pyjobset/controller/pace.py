@@ -4,8 +4,11 @@ Children change in bursts: the four Jobs of a small JobSet start within some mil
 Jobs of a big one all the time. A run looks at all of them, so changes are gathered for a moment. Watches ask for each.
 """
 
+import msgspec
+
 from pyjobset.objects.batch import Job
-from pyjobset.objects.meta import Key, Struct
+from pyjobset.objects.jobset import JobSet
+from pyjobset.objects.meta import Key, ObjectMeta, Struct
 from pyjobset.objects.scheduling import PodGroup, Workload
 
 PAUSE_SECONDS_MIN = 0.05
@@ -18,28 +21,35 @@ SHARE = 20
 class Pace:
     def __init__(self) -> None:
         self._last: dict[Key, tuple[float, float]] = {}
-        """When the last run of a JobSet ended, and the pause after it."""
+        """How long a JobSet pauses, and until when it does so after its last run."""
 
-    def ran(self, key: Key, *, ended: float, cpu_seconds: float) -> None:
+    def ran(self, key: Key, *, now: float, cpu_seconds: float) -> None:
         pause = min(max(PAUSE_SECONDS_MIN, SHARE * cpu_seconds), PAUSE_SECONDS_MAX)
-        self._last[key] = (ended, pause)
+        self._last[key] = (pause, now + pause)
+
+    def hold(self, key: Key, *, until: float) -> None:
+        """The run failed and waits for another try: news of children does not bring it forward."""
+        pause, until_before = self._last.get(key, (PAUSE_SECONDS_MIN, 0.0))
+        self._last[key] = (pause, max(until, until_before))
 
     def forget(self, key: Key) -> None:
         self._last.pop(key, None)
 
-    def gather_seconds(self, key: Key) -> float:
+    def gather_seconds(self, key: Key, now: float) -> float:
         """For news that only changes counts: wait for more of it."""
-        last = self._last.get(key)
-        return PAUSE_SECONDS_MIN if last is None else last[1]
+        pause, until = self._last.get(key, (PAUSE_SECONDS_MIN, 0.0))
+        return max(pause, until - now)
 
     def soon_seconds(self, key: Key, now: float) -> float:
         """For news that may need an action: at once after a quiet time, else when the pause is over."""
-        last = self._last.get(key)
-        return 0.0 if last is None else max(0.0, last[0] + last[1] - now)
+        _, until = self._last.get(key, (0.0, 0.0))
+        return max(0.0, until - now)
 
 
 def is_only_counts(old: Struct, new: Struct) -> bool:
-    """The change needs no action in a hurry: no condition, deletion or spec moved, only what the status counts."""
+    """The change needs no action in a hurry: no deletion, spec or Job condition moved, only what a status says."""
+    if isinstance(old, JobSet) and isinstance(new, JobSet):
+        return _without_version(old.metadata) == _without_version(new.metadata)
     if isinstance(old, Job) and isinstance(new, Job):
         return (
             old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
@@ -49,3 +59,8 @@ def is_only_counts(old: Struct, new: Struct) -> bool:
     if isinstance(old, Workload | PodGroup) and isinstance(new, Workload | PodGroup):
         return old.metadata.deletion_timestamp == new.metadata.deletion_timestamp and old.spec == new.spec
     return False
+
+
+def _without_version(metadata: ObjectMeta) -> ObjectMeta:
+    """The generation, which stays, says that the spec is the same."""
+    return msgspec.structs.replace(metadata, resource_version="")

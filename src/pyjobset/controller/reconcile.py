@@ -95,16 +95,22 @@ class Reconciler:
         try:
             return await run.execute()
         except JobSetError as error:
-            self.counters.errors += 1
             log.warning("JobSet cannot be reconciled", jobset=key, cause=run.cause, error=error.message)
-            return self.backoff.delay_seconds(key, error)
+            return self.failed(key, error)
         except Exception as bug:
             self.counters.bugs += 1
-            delay = self.backoff.delay_seconds(key, bug)
+            delay = self.failed(key, bug)
             log.bug("Bug: JobSet stopped", bug, jobset=key, cause=run.cause, retry_seconds=delay)
             # The observation has the user's templates, which may hold secrets.
             log.debug("Observation of the bug", jobset=key, cause=run.cause, observation=run.observation)
             return delay
+
+    def failed(self, key: Key, error: Exception) -> float:
+        """Seconds until the next try, which news of children does not bring forward."""
+        self.counters.errors += 1
+        delay = self.backoff.delay_seconds(key, error)
+        self.pace.hold(key, until=asyncio.get_running_loop().time() + delay)
+        return delay
 
     def _forget(self, key: Key) -> None:
         self.backoff.forget(key)
@@ -147,24 +153,23 @@ class _Run:
         if applied.error is None and not applied.is_news:
             for event in decision.events:
                 reconciler.events.send(jobset, event, observation.now)
-        reconciler.pace.ran(self._key, ended=loop.time(), cpu_seconds=cpu_seconds)
+        reconciler.pace.ran(self._key, now=loop.time(), cpu_seconds=cpu_seconds)
         is_quiet = self._is_quiet(decision, applied)
         self._report(decision, applied, memory.refusals() if applied.is_news else (), is_quiet)
         if applied.error is not None:
-            reconciler.counters.errors += 1
-            return reconciler.backoff.delay_seconds(self._key, applied.error)
+            return reconciler.failed(self._key, applied.error)
         reconciler.backoff.forget(self._key)
         return self._wake_after(decision, applied, memory, is_quiet)
 
     def _wake_after(self, decision: Decision, applied: Applied, memory: Memory, is_quiet: bool) -> float | None:
-        key, reconciler = self._key, self._all
+        key, reconciler, now = self._key, self._all, asyncio.get_running_loop().time()
         wakes = [] if decision.wake_after_seconds is None else [decision.wake_after_seconds]
         retry_at = memory.retry_at()
         if retry_at is not None:
             wakes.append((retry_at - reconciler.now()).total_seconds())
         if applied.is_effective:
             reconciler.counters.effective_runs += 1
-            wakes.append(reconciler.pace.gather_seconds(key) if is_quiet else 0.0)
+            wakes.append(reconciler.pace.gather_seconds(key, now) if is_quiet else 0.0)
         if is_quiet:
             reconciler.in_a_row.pop(key, None)
         else:
@@ -172,6 +177,7 @@ class _Run:
             if reconciler.in_a_row[key] > RUNS_IN_A_ROW_MAX:
                 codes = ",".join(reason.code for reason in decision.reasons)
                 log.warning("JobSet does not settle", jobset=key, cause=self.cause, reasons=codes)
+                reconciler.pace.hold(key, until=now + UNSETTLED_SECONDS)
                 return UNSETTLED_SECONDS
         return None if not wakes else max(0.0, min(wakes))
 

@@ -1,7 +1,7 @@
 """The watch caches of the controller, and which JobSets run because of a change in them. Made by the manager.
 
-A child wakes the JobSet that its controller ownerReference names. News that only changes counts is gathered for a
-moment (pace); our own writes, coming back, wake nobody. Pods are watched only once a JobSet needs them.
+A child wakes the JobSet that its controller ownerReference names. News that needs no action in a hurry is gathered for
+a moment (pace), our own writes coming back among it. Pods are watched only once a JobSet needs them.
 """
 
 import asyncio
@@ -78,12 +78,14 @@ class Watches:
         )
 
     def _jobset_changed(self, old: JobSet | None, new: JobSet | None) -> None:
-        if not _is_echo(old, new):
-            self._queue.add(key_of(new or old))
+        key = key_of(new or old)
+        is_gathered = old is not None and new is not None and is_only_counts(old, new)
+        if is_gathered:
+            self._wake_later(key)
+        else:
+            self._queue.add(key)
 
     def _child_changed(self, kind: str, old: Any, new: Any) -> None:
-        if _is_echo(old, new):
-            return
         if new is None:
             for key in self._refusals.freed(kind, old.metadata.namespace, old.metadata.name):
                 self._queue.add(key)
@@ -94,7 +96,7 @@ class Watches:
         if owner is None:
             return
         if old is None or (new is not None and before == owner and is_only_counts(old, new)):
-            self._queue.add(owner, after_seconds=self._pace.gather_seconds(owner))
+            self._wake_later(owner)
         else:
             self._wake_soon(owner)
 
@@ -103,7 +105,10 @@ class Watches:
         key = Key(pod.metadata.namespace, pod.metadata.labels.jobset_name)
         jobset = self.caches.jobsets.get(key.namespace, key.name)
         if jobset is not None and needs_pods(jobset):
-            self._queue.add(key, after_seconds=self._pace.gather_seconds(key))
+            self._wake_later(key)
+
+    def _wake_later(self, key: Key) -> None:
+        self._queue.add(key, after_seconds=self._pace.gather_seconds(key, self._loop.time()))
 
     def _wake_soon(self, key: Key) -> None:
         self._queue.add(key, after_seconds=self._pace.soon_seconds(key, self._loop.time()))
@@ -119,8 +124,3 @@ def _owner(child: Any) -> Key | None:
     if reference is None or reference.kind != KIND or reference.api_version.partition("/")[0] != GROUP:
         return None
     return Key(child.metadata.namespace, reference.name)
-
-
-def _is_echo(old: Any, new: Any) -> bool:
-    """The watch tells what our own write's answer already told."""
-    return old is not None and new is not None and old.metadata.resource_version == new.metadata.resource_version

@@ -1,0 +1,615 @@
+"""The whole controller on the real client and caches, over a model API server in virtual time.
+
+Each case is a small world: what is stored, what goes wrong, and what the server must have seen and hold in the end.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from pyjobset.controller import reconcile
+from pyjobset.controller.apply import PARALLEL
+from pyjobset.controller.manager import RESYNC_SECONDS, Manager
+from pyjobset.controller.options import Options
+from pyjobset.errors import OutcomeUnknown, Unavailable
+from pyjobset.kube.client import Client
+from pyjobset.kube.requests import Request
+from pyjobset.objects import features as gates
+from pyjobset.objects.meta import Manifest
+from pyjobset.reconciler.decision import Decision
+from pyjobset.reconciler.observation import Observation
+from tests.builders import NOW, replicated_job
+from tests.model_server import ModelServer, failure
+from tests.virtual_time import run
+
+OPTIONS = Options(health_address=None, features=gates.resolve({gates.WORKLOAD_AWARE_SCHEDULING: True}))
+GANG = {"schedulingPolicy": {"gang": {}}}
+QUOTA = failure(403, "Forbidden", "exceeded quota: jobs")
+
+
+def manifest(name: str = "js", *replicated_jobs: Manifest, **spec: Any) -> Manifest:
+    jobs = list(replicated_jobs) or [replicated_job("w", replicas=2, pods=2)]
+    return {"metadata": {"name": name, "generation": 1}, "spec": {"replicatedJobs": jobs, **spec}}
+
+
+@asynccontextmanager
+async def controller(server: ModelServer, options: Options = OPTIONS) -> AsyncIterator[Manager]:
+    """A running manager that is stopped, in order, at the end."""
+    stop = asyncio.Event()
+    async with Client(server) as client:
+        manager = new_manager(client, options)
+        running = asyncio.create_task(manager.run(stop))
+        try:
+            await until(lambda: manager.is_ready or running.done())
+            yield manager
+        finally:
+            stop.set()
+            await running
+
+
+def new_manager(client: Client, options: Options = OPTIONS) -> Manager:
+    loop = asyncio.get_running_loop()
+    return Manager(client, options, now=lambda: NOW + timedelta(seconds=loop.time()))
+
+
+async def until(condition: Callable[[], Any], seconds: float = 600.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110  # virtual time costs nothing
+            await asyncio.sleep(0.01)
+
+
+async def settled(server: ModelServer, seconds: float = 3.0) -> None:
+    """Until the server has seen no request for a while."""
+    seen = -1
+    while seen != len(server.calls):
+        seen = len(server.calls)
+        await asyncio.sleep(seconds)
+
+
+def world(case: Callable[[ModelServer], Awaitable[None]]) -> None:
+    run(case(ModelServer()))  # type: ignore[arg-type]
+
+
+def conditions(server: ModelServer, name: str = "js") -> dict[str, Manifest]:
+    return {c["type"]: c for c in server.get("jobsets", name).get("status", {}).get("conditions", [])}
+
+
+def events(server: ModelServer) -> list[str]:
+    return [call.body["reason"] for call in server.calls if call.plural == "events"]
+
+
+def finish_jobs(server: ModelServer) -> None:
+    for name in server.names("jobs"):
+        done = {"type": "Complete", "status": "True", "lastTransitionTime": "2026-11-30T12:00:00Z"}
+        server.change("jobs", name, {"status": {"active": 0, "succeeded": 2, "conditions": [done]}})
+
+
+# What is asked of the server
+
+
+def test_one_post_an_object_in_order_and_then_silence() -> None:
+    async def case(server: ModelServer) -> None:
+        server.put("jobsets", manifest(scheduling=GANG))
+        async with controller(server):
+            await settled(server)
+            posts = [call.plural for call in server.calls if call.method == "POST"]
+            assert posts == ["workloads", "podgroups", "services", "jobs", "jobs"]
+            assert server.statuses(409) == []
+            before = len(server.calls)
+            await asyncio.sleep(2.5 * RESYNC_SECONDS)
+            assert server.calls[before:] == []
+
+    world(case)
+
+
+def test_a_restarted_controller_asks_nothing_of_a_quiet_cluster() -> None:
+    async def case(server: ModelServer) -> None:
+        server.put("jobsets", manifest(scheduling=GANG))
+        async with controller(server):
+            await settled(server)
+        before = len(server.calls)
+        async with controller(server):
+            await settled(server)
+        assert server.writes(before) == []
+
+    world(case)
+
+
+def test_many_jobs_are_created_at_a_time_and_never_twice() -> None:
+    async def case(server: ModelServer) -> None:
+        most = running = 0
+
+        def count(request: Request, plural: str) -> None:
+            nonlocal most, running
+            running += request.method == "POST" and plural == "jobs"
+            most = max(most, running)
+
+        server.before = lambda request, plural: count(request, plural)
+        server.put("jobsets", manifest("js", replicated_job("w", replicas=200)))
+        async with controller(server):
+            await settled(server)
+        posts = [call for call in server.calls if (call.method, call.plural) == ("POST", "jobs")]
+        assert len({call.name for call in posts}) == len(posts) == 200
+        by_moment: dict[float, int] = {}
+        for call in posts:
+            by_moment[call.at] = by_moment.get(call.at, 0) + 1
+        assert max(by_moment.values()) == PARALLEL
+
+    world(case)
+
+
+def test_news_of_many_children_is_gathered_into_few_status_writes() -> None:
+    async def case(server: ModelServer) -> None:
+        server.put("jobsets", manifest("js", replicated_job("w", replicas=20)))
+        async with controller(server):
+            await settled(server)
+            before = len(server.calls)
+            for name in server.names("jobs"):
+                server.change("jobs", name, {"status": {"active": 1, "ready": 1}})
+                await asyncio.sleep(0.002)
+            await settled(server)
+        assert server.writes(before) == ["PATCH jobsets js status"]
+        (status,) = server.get("jobsets", "js")["status"]["replicatedJobsStatus"]
+        assert (status["ready"], status["active"]) == (20, 20)
+
+    world(case)
+
+
+def test_many_jobsets_are_reconciled_at_the_same_time() -> None:
+    async def case(server: ModelServer) -> None:
+        server.latency_seconds = 0.5
+        for number in range(OPTIONS.concurrent_reconciles):
+            server.put("jobsets", manifest(f"js-{number}"))
+        async with controller(server):
+            started = asyncio.get_running_loop().time()
+            await until(lambda: len(server.names("jobs")) == 2 * OPTIONS.concurrent_reconciles)
+            assert asyncio.get_running_loop().time() - started < 3
+
+    world(case)
+
+
+def test_the_jobset_of_another_controller_is_left_alone() -> None:
+    async def case(server: ModelServer) -> None:
+        server.put("jobsets", manifest(managedBy="example.com/other"))
+        async with controller(server):
+            await settled(server)
+        assert server.writes() == []
+
+    world(case)
+
+
+def test_only_the_chosen_namespace_is_reconciled() -> None:
+    async def case(server: ModelServer) -> None:
+        server.put("jobsets", manifest("here"), namespace="a")
+        server.put("jobsets", manifest("there"), namespace="b")
+        async with controller(server, replace(OPTIONS, namespace="a")):
+            await settled(server)
+        assert {namespace for plural, namespace, _ in server.objects if plural == "jobs"} == {"a"}
+
+    world(case)
+
+
+# A life
+
+
+def test_a_jobset_completes_and_events_follow_the_status() -> None:
+    async def case(server: ModelServer) -> None:
+        server.put("jobsets", manifest(scheduling=GANG))
+        async with controller(server):
+            await settled(server)
+            finish_jobs(server)
+            await settled(server)
+        assert server.get("jobsets", "js")["status"]["terminalState"] == "Completed"
+        assert conditions(server)["Completed"]["status"] == "True"
+        assert server.names("workloads") == server.names("podgroups") == []
+        assert events(server) == ["AllJobsCompleted"]
+        order = [str(call) for call in server.calls]
+        stored = max(n for n, call in enumerate(order) if call == "PATCH jobsets js status")
+        assert stored < next(n for n, call in enumerate(server.calls) if call.plural == "events")
+
+    world(case)
+
+
+def test_a_restart_is_counted_first_and_recreates_each_job_once() -> None:
+    async def case(server: ModelServer) -> None:
+        server.put("jobsets", manifest(failurePolicy={"maxRestarts": 3}))
+        async with controller(server):
+            await settled(server)
+            before = len(server.calls)
+            failed = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "m"}
+            failed["lastTransitionTime"] = "2026-11-30T12:00:00Z"
+            server.change("jobs", "js-w-0", {"status": {"conditions": [failed]}})
+            await settled(server)
+        writes = [str(c) for c in server.calls[before:] if c.method != "GET" and c.plural != "events"]
+        assert writes[0] == "PATCH jobsets js status"
+        assert sorted(w for w in writes if "jobs js-w" in w) == [
+            "DELETE jobs js-w-0",
+            "DELETE jobs js-w-1",
+            "POST jobs js-w-0",
+            "POST jobs js-w-1",
+        ]
+        assert server.get("jobsets", "js")["status"]["restarts"] == 1
+        assert server.statuses(409) == []
+
+    world(case)
+
+
+def test_deleting_the_jobset_leaves_nothing_and_a_new_one_of_the_name_starts_afresh() -> None:
+    async def case(server: ModelServer) -> None:
+        server.put("jobsets", manifest())
+        async with controller(server):
+            await settled(server)
+            server.remove("jobsets", "js")
+            await settled(server)
+            assert server.names("jobs") == []
+            server.put("jobsets", manifest())
+            await settled(server)
+            assert server.names("jobs") == ["js-w-0", "js-w-1"]
+
+    world(case)
+
+
+def test_a_child_that_somebody_deletes_comes_back() -> None:
+    async def case(server: ModelServer) -> None:
+        server.put("jobsets", manifest())
+        async with controller(server):
+            await settled(server)
+            server.remove("jobs", "js-w-1")
+            await settled(server)
+        assert server.names("jobs") == ["js-w-0", "js-w-1"]
+
+    world(case)
+
+
+# Faults
+
+
+def test_a_failed_wave_stops_the_later_ones_until_it_passes() -> None:
+    async def case(server: ModelServer) -> None:
+        down = True
+
+        def fault(request: Request, plural: str) -> Exception | None:
+            return Unavailable("down") if down and request.method == "POST" and plural == "podgroups" else None
+
+        server.before = fault
+        server.put("jobsets", manifest(scheduling=GANG))
+        async with controller(server):
+            await asyncio.sleep(20)
+            assert server.names("workloads")
+            assert server.names("services") == server.names("jobs") == []
+            down = False
+            await settled(server, 60)
+            assert len(server.names("jobs")) == 2
+        assert [c.status for c in server.calls if (c.method, c.plural) == ("POST", "workloads")] == [201]
+
+    world(case)
+
+
+def test_a_lost_answer_is_looked_up_and_nothing_is_made_twice() -> None:
+    async def case(server: ModelServer) -> None:
+        lost: set[str] = set()
+
+        def fault(request: Request, plural: str) -> Exception | None:
+            if request.method in ("POST", "PATCH") and plural != "events" and request.subject not in lost:
+                lost.add(request.subject)
+                return OutcomeUnknown("no answer")
+            return None
+
+        server.after = fault
+        server.put("jobsets", manifest(scheduling=GANG))
+        async with controller(server):
+            await settled(server, 60)
+            finish_jobs(server)
+            await settled(server, 60)
+        assert len(lost) >= 6
+        assert server.names("jobs") == ["js-w-0", "js-w-1"]
+        assert server.get("jobsets", "js")["status"]["terminalState"] == "Completed"
+        assert [c.status for c in server.calls if c.method == "POST" and c.plural != "events"].count(409) == 0
+
+    world(case)
+
+
+def test_a_create_that_lands_after_all_is_adopted() -> None:
+    """The answer is lost, a look finds nothing yet, and only then is the object stored."""
+
+    async def case(server: ModelServer) -> None:
+        late: list[Manifest] = []
+
+        def fault(request: Request, plural: str) -> Exception | None:
+            if request.method == "POST" and plural == "services" and not late:
+                late.append(msgspec.json.decode(request.body))
+                asyncio.get_running_loop().call_later(0.05, server.put, "services", late[0])
+                server.drop_watches()
+                return OutcomeUnknown("no answer")
+            return None
+
+        server.before = fault
+        server.put("jobsets", manifest())
+        async with controller(server):
+            await settled(server, 60)
+        assert server.names("services") == ["js"]
+        assert len(server.names("jobs")) == 2
+        assert conditions(server).get("Blocked", {}).get("status") != "True"
+
+    world(case)
+
+
+def test_a_quota_is_told_and_asked_again_by_one_request_at_a_time() -> None:
+    async def case(server: ModelServer) -> None:
+        full = True
+        server.before = lambda request, plural: (
+            QUOTA if full and request.method == "POST" and plural == "jobs" else None
+        )
+        server.put("jobsets", manifest("js", replicated_job("w", replicas=200)))
+        async with controller(server):
+            await asyncio.sleep(4)
+            assert conditions(server)["Blocked"]["status"] == "True"
+            assert "exceeded quota" in conditions(server)["Blocked"]["message"]
+            assert events(server) == ["JobCreationFailed"]
+            refused = [c for c in server.calls if c.status == 403]
+            assert len(refused) <= PARALLEL
+            await asyncio.sleep(70)  # tries 5, 15, 35 and 75 seconds after the first
+            assert len([c for c in server.calls if c.status == 403]) - len(refused) == 3
+            assert events(server) == ["JobCreationFailed"]
+            full = False
+            await settled(server, 300)
+            assert len(server.names("jobs")) == 200
+            assert conditions(server)["Blocked"]["status"] == "False"
+
+    world(case)
+
+
+FOREIGN = {
+    "ownerReferences": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "u", "controller": True}]
+}
+
+
+@pytest.mark.parametrize(
+    ("plural", "owner", "told"),
+    [
+        ("services", FOREIGN, "Deployment/web"),
+        ("services", {}, "nobody"),
+        ("jobs", FOREIGN, "Deployment/web"),
+        ("podgroups", {}, "nobody"),
+        ("workloads", {}, "nobody"),
+    ],
+)
+def test_a_foreign_object_is_never_touched_and_is_told(plural: str, owner: Manifest, told: str) -> None:
+    async def case(server: ModelServer) -> None:
+        async with controller(server):
+            server.put("jobsets", manifest(scheduling=GANG))
+            await settled(server)
+            name = server.names(plural)[0]
+            server.remove("jobsets", "js")
+            await settled(server)
+            foreign = server.put(plural, {"metadata": {"name": name, **owner}, "spec": {}})
+            server.put("jobsets", manifest(scheduling=GANG))
+            await asyncio.sleep(100)
+            assert server.get(plural, name) == foreign
+            assert told in conditions(server)["Blocked"]["message"]
+            assert len([c for c in server.calls if c.status == 409]) <= 5
+            server.remove(plural, name)
+            await settled(server, 300)
+            assert server.get(plural, name)["metadata"]["uid"] != foreign["metadata"]["uid"]
+            assert conditions(server)["Blocked"]["status"] == "False"
+            assert len(server.names("jobs")) == 2
+
+    world(case)
+
+
+def test_the_end_of_a_foreign_service_is_noticed_at_once() -> None:
+    async def case(server: ModelServer) -> None:
+        server.put("services", {"metadata": {"name": "js"}, "spec": {}})
+        server.put("jobsets", manifest())
+        async with controller(server):
+            await asyncio.sleep(100)
+            server.remove("services", "js")
+            await asyncio.sleep(1)
+            assert len(server.names("jobs")) == 2
+
+    world(case)
+
+
+def test_a_status_that_somebody_else_wrote_first_is_observed_again() -> None:
+    async def case(server: ModelServer) -> None:
+        raced = False
+
+        def fault(request: Request, plural: str) -> None:
+            nonlocal raced
+            if not raced and request.method == "PATCH" and plural == "jobsets":
+                raced = True
+                server.change("jobsets", "js", {"metadata": {"labels": {"by": "somebody"}}})
+
+        server.before = lambda request, plural: fault(request, plural)
+        server.put("jobsets", manifest())
+        async with controller(server):
+            await settled(server)
+            finish_jobs(server)
+            await settled(server)
+        assert server.statuses(409) == ["PATCH jobsets js status"]
+        stored = server.get("jobsets", "js")
+        assert stored["status"]["terminalState"] == "Completed"
+        assert stored["metadata"]["labels"] == {"by": "somebody"}
+
+    world(case)
+
+
+def test_no_event_is_sent_for_a_status_that_was_not_stored() -> None:
+    async def case(server: ModelServer) -> None:
+        down = False
+        server.before = lambda request, plural: (
+            Unavailable("down") if down and request.method == "PATCH" and plural == "jobsets" else None
+        )
+        server.put("jobsets", manifest())
+        async with controller(server):
+            await settled(server)
+            down = True
+            finish_jobs(server)
+            await asyncio.sleep(10)
+            assert events(server) == []
+            down = False
+            await settled(server, 60)
+            assert events(server) == ["AllJobsCompleted"]
+
+    world(case)
+
+
+def test_an_event_that_is_refused_stops_nothing() -> None:
+    async def case(server: ModelServer) -> None:
+        server.before = lambda _request, plural: QUOTA if plural == "events" else None
+        server.put("jobsets", manifest())
+        async with controller(server):
+            await settled(server)
+            finish_jobs(server)
+            await settled(server)
+        assert server.get("jobsets", "js")["status"]["terminalState"] == "Completed"
+        assert events(server) == ["AllJobsCompleted"], "tried once"
+
+    world(case)
+
+
+def test_a_server_that_is_away_is_waited_for() -> None:
+    async def case(server: ModelServer) -> None:
+        down = True
+        server.before = lambda _request, _plural: Unavailable("connection refused") if down else None
+        server.put("jobsets", manifest())
+        stop = asyncio.Event()
+        async with Client(server) as client:
+            manager = new_manager(client)
+            running = asyncio.create_task(manager.run(stop))
+            await asyncio.sleep(30)
+            assert not manager.is_ready
+            down = False
+            await settled(server, 60)
+            assert len(server.names("jobs")) == 2
+            stop.set()
+            await running
+
+    world(case)
+
+
+def test_without_the_crd_it_waits_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    async def case(server: ModelServer) -> None:
+        server.unserved.add("jobsets")
+        stop = asyncio.Event()
+        async with Client(server) as client:
+            manager = new_manager(client)
+            running = asyncio.create_task(manager.run(stop))
+            await asyncio.sleep(60)
+            assert not manager.is_ready
+            said = [r for r in caplog.records if r.message == "Waiting for the JobSet API"]
+            assert len(said) == 1
+            server.unserved.clear()
+            server.put("jobsets", manifest())
+            await until(lambda: len(server.names("jobs")) == 2)
+            stop.set()
+            await running
+
+    world(case)
+
+
+def test_without_the_scheduling_api_the_rest_works_and_the_jobset_says_what_is_missing() -> None:
+    async def case(server: ModelServer) -> None:
+        server.unserved |= {"workloads", "podgroups"}
+        server.put("jobsets", manifest("plain"))
+        server.put("jobsets", manifest("gang", scheduling=GANG))
+        async with controller(server):
+            await settled(server)
+            assert conditions(server, "gang")["SchedulingDegraded"]["status"] == "True"
+            assert "plain-w-0" in server.names("jobs")
+
+    world(case)
+
+
+# Bugs
+
+
+def test_a_bug_stops_its_jobset_only(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    broken = True
+    decide = reconcile.decide
+
+    def sometimes(observation: Observation) -> Decision:
+        assert not (broken and observation.jobset.metadata.name == "bad"), "broken invariant"
+        return decide(observation)
+
+    async def case(server: ModelServer) -> None:
+        nonlocal broken
+        async with controller(server) as manager:
+            manager.reconciler.decide = sometimes
+            server.put("jobsets", manifest("bad"))
+            server.put("jobsets", manifest("good"))
+            await settled(server, 20)
+            assert {name.split("-")[0] for name in server.names("jobs")} == {"good"}
+            assert 1 <= manager.reconciler.counters.bugs <= 4, "retried, slowly"
+            broken = False
+            await settled(server, 600)
+            assert "bad-w-0" in server.names("jobs")
+
+    world(case)
+    bugs = [r for r in caplog.records if r.message == "Bug: JobSet stopped"]
+    assert bugs
+    assert "broken invariant" in str(bugs[0].exc_info)
+
+
+def test_a_decision_that_never_settles_is_slowed_down(caplog: pytest.LogCaptureFixture) -> None:
+    async def case(server: ModelServer) -> None:
+        server.put("jobsets", manifest())
+        async with controller(server) as manager:
+            await settled(server)
+            before = len(server.calls)
+            manager.reconciler.decide = flip
+            server.change("jobsets", "js", {"metadata": {"labels": {"a": "b"}}})
+            await asyncio.sleep(60)
+            assert len(server.calls) - before < reconcile.RUNS_IN_A_ROW_MAX + 20
+
+    def flip(observation: Observation) -> Decision:
+        status = observation.jobset.status
+        return Decision(
+            status=msgspec.structs.replace(status, terminal_state="" if status.terminal_state else "Failed")
+        )
+
+    world(case)
+    assert any(r.message == "JobSet does not settle" for r in caplog.records)
+
+
+# Shutdown
+
+
+def test_on_shutdown_running_writes_are_finished_and_no_new_jobset_is_begun() -> None:
+    async def case(server: ModelServer) -> None:
+        server.latency_seconds = 0.2
+        for number in range(40):
+            server.put("jobsets", manifest(f"js-{number}"))
+        async with controller(server):
+            await until(lambda: server.names("services"))
+        begun = set(server.names("services"))
+        jobs = server.names("jobs")
+        assert len(begun) == OPTIONS.concurrent_reconciles
+        assert {name.rsplit("-", 2)[0] for name in jobs} == begun
+        assert len(jobs) == 2 * len(begun)
+
+    world(case)
+
+
+def test_shutdown_does_not_wait_for_ever() -> None:
+    async def case(server: ModelServer) -> None:
+        server.put("jobsets", manifest())
+        stop = asyncio.Event()
+        async with Client(server) as client:
+            manager = new_manager(client)
+            running = asyncio.create_task(manager.run(stop))
+            await until(lambda: manager.is_ready)
+            server.latency_seconds = 10_000
+            await asyncio.sleep(1)
+            stopped = asyncio.get_running_loop().time()
+            stop.set()
+            await running
+            assert asyncio.get_running_loop().time() - stopped < 10
+
+    world(case)
