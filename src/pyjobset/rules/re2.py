@@ -1,7 +1,7 @@
 """Is a text a regular expression of RE2? Says what is wrong and what RE2 has not, in plain words.
 
 A failure policy's message patterns are RE2, so that matching takes linear time whatever the message (decision 3). This
-reads the syntax that Go's regexp takes, in one pass without recursion. It never matches anything.
+reads the syntax that both RE2 and Go's regexp take, in one pass without recursion. It never matches anything.
 """
 
 import re
@@ -24,7 +24,7 @@ _NOT_IN_RE2 = {
     "&": "a call of a group (?&name)",
     "R": "recursion (?R)",
 }
-_NAMED_GROUP = re.compile(r"P?<([A-Za-z0-9_]+)>")
+_NAMED_GROUP = re.compile(r"P?<[A-Za-z0-9_]+>")
 _FLAGS = re.compile(r"([imsU]*)(-[imsU]+)?([:)])")
 _REPEAT = re.compile(r"\{(\d+)(,(\d*))?\}", re.ASCII)
 _HEX = re.compile(r"x(?:([0-9A-Fa-f]{2})|\{([0-9A-Fa-f]{1,8})\})")
@@ -70,7 +70,6 @@ class _Reader:
         self._text = pattern
         self._at = 0
         self._levels = [_Level()]
-        self._names: set[str] = set()
 
     def read(self) -> None:
         while self._at < len(self._text):
@@ -105,9 +104,6 @@ class _Reader:
         rest = self._at + 2
         named = _NAMED_GROUP.match(self._text, rest)
         if named:
-            if named[1] in self._names:
-                raise _Bad(f"has two groups named {named[1]!r}")
-            self._names.add(named[1])
             self._at = named.end()
             self._push()
             return

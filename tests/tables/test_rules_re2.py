@@ -1,0 +1,110 @@
+"""Which patterns are RE2. Every line was checked with Go's regexp and with the C++ library: both must take it."""
+
+import pytest
+
+from pyjobset.rules.re2 import why_not_re2
+
+RE2 = [
+    "",
+    "oom",
+    "^exit code (1|2|137)$",
+    "(?i)out of memory",
+    "a(?i)b(?-i)c",
+    "(?)a",
+    "(?U)a+",
+    "(?:ab)+?",
+    "(?P<code>[0-9]+)",
+    "(?<code>[0-9]+)",
+    "(?P<n>a)(?P<n>b)",
+    "a|b||c",
+    "()",
+    "^*",
+    "a*?b+?c??",
+    "a{2}b{2,}c{2,3}d{0,1000}",
+    "(a{500}){2}",
+    "a{2}(?i){2}",
+    "a{,2}",
+    "a{x}",
+    "{",
+    "}",
+    "]",
+    "[]a]",
+    "[^]a]",
+    "[a-]",
+    "[-a]",
+    "[a\\-z]",
+    "[[:alpha:][:^digit:]]",
+    "[\\d\\PL.]",
+    "[\\x{41}-\\x{5A}]",
+    "\\d\\D\\s\\S\\w\\W\\b\\B\\A\\z",
+    "\\pL\\p{Lu}\\p{^Greek}\\PN",
+    "\\x41\\x{10FFFF}\\012\\0\\12",
+    "\\a\\f\\t\\n\\r\\v",
+    "\\.\\*\\_\\-\\ ",
+    "\\Qa(b*[\\E+",
+    "\\Q(?=",
+    "é+",
+]
+
+NOT_RE2 = [
+    ("(?=a)", "lookahead"),
+    ("(?!a)", "negative lookahead"),
+    ("(?<=a)", "lookbehind"),
+    ("(?<!a)", "negative lookbehind"),
+    ("(?>a)", "atomic"),
+    ("(?(1)a|b)", "conditional"),
+    ("(?#c)", "comment"),
+    ("(a)\\1", "backreference \\1"),
+    ("(?P<n>a)(?P=n)", "backreference (?P=name)"),
+    ("(?R)", "recursion"),
+    ("(?|a|b)", "branch reset"),
+    ("(?x)a", "a kind that RE2 has not"),
+    ("(?-)a", "a kind that RE2 has not"),
+    ("(?", "a kind that RE2 has not"),
+    ("a*+", "possessive"),
+    ("a{2}+", "possessive"),
+    ("a**", "repeats a repeat"),
+    ("a{2}{3}", "repeats a repeat"),
+    ("a???", "repeats a repeat"),
+    ("*a", "nothing before it"),
+    ("(+a)", "nothing before it"),
+    ("a|?", "nothing before it"),
+    ("(?i)*", "nothing before it"),
+    ("{2}", "nothing before it"),
+    ("a{3,2}", "wrong way round"),
+    ("a{1001}", "more than 1000 times"),
+    ("a{99999999999999999999}", "more than 1000 times"),
+    ("(a{500}){3}", "more than 1000 times"),
+    ("((a{10}){10}){11}", "more than 1000 times"),
+    ("(a", "not closed"),
+    ("a)", "without '('"),
+    ("[a", "not closed"),
+    ("[]", "not closed"),
+    ("[a-", "not closed"),
+    ("[z-a]", "wrong way round"),
+    ("[[:foo:]]", "class '[:foo:]'"),
+    ("[a-\\d]", "escape \\d"),
+    ("[\\b]", "escape \\b"),
+    ("\\p{foo}", "character class"),
+    ("\\pX{", "character class"),
+    ("\\p", "character class"),
+    ("\\C", "escape \\C"),
+    ("\\Z", "escape \\Z"),
+    ("\\u0041", "escape \\u"),
+    ("\\é", "escape \\é"),
+    ("\\x{110000}", "beyond the last character"),
+    ("\\x4", "escape \\x"),
+    ("\\8", "backreference \\8"),
+    ("a\\", "single backslash"),
+    ("(" * 1001 + ")" * 1001, "more than 1000 deep"),
+]
+
+
+@pytest.mark.parametrize("pattern", RE2)
+def test_re2(pattern: str) -> None:
+    assert why_not_re2(pattern) is None
+
+
+@pytest.mark.parametrize(("pattern", "because"), NOT_RE2)
+def test_not_re2(pattern: str, because: str) -> None:
+    assert because in (why_not_re2(pattern) or "")
