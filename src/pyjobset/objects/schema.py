@@ -1,7 +1,8 @@
-"""How a field of a struct says what its JSON schema has beyond its type. scripts/crd reads it to write the CRD.
+"""How a field of a struct says what its JSON schema has beyond its type.
 
-Nothing here is enforced while decoding: an object that was stored long ago must stay readable. The text below a class
-or a field is its description in the CRD. CEL rules, which look at several fields at once, are in scripts/crd/rules.py.
+scripts/crd reads it to write the CRD, rules.fields to judge a manifest without a cluster as the CRD would. Nothing here
+is enforced while decoding: an object that was stored long ago must stay readable. The text below a field is its
+description in the CRD. CEL rules, which look at several fields at once, are in scripts/crd/rules.py.
 """
 
 from msgspec import Meta
