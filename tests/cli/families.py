@@ -114,7 +114,7 @@ def jobset(*conditions: tuple[str, str, str], suspend: bool = False, **status: A
     return msgspec.convert(value, JobSet)
 
 
-def family(*things: JobSet | PodGroup | Job | Pod, workload: bool = True) -> Family:
+def family(*things: JobSet | PodGroup | Job | Pod, workload: bool = True, age_seconds: float = 0.0) -> Family:
     jobsets = [t for t in things if isinstance(t, JobSet)]
     groups = tuple(t for t in things if isinstance(t, PodGroup))
     meta = {"name": "js-workload", "namespace": "ns", "ownerReferences": _owner("JobSet", "js")}
@@ -124,6 +124,7 @@ def family(*things: JobSet | PodGroup | Job | Pod, workload: bool = True) -> Fam
         pod_groups=groups,
         jobs=tuple(t for t in things if isinstance(t, Job)),
         pods=tuple(t for t in things if isinstance(t, Pod)),
+        age_seconds=age_seconds,
     )
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from pyjobset.cli.treetext import ASCII, lines, rows
-from pyjobset.cli.view import Family, view
+from pyjobset.cli.view import UNTOUCHED_SECONDS, Family, view
 from pyjobset.objects import conditions
 from tests.cli.families import FULL, UNSCHEDULABLE, family, group, job, jobset, pod
 
@@ -14,6 +14,7 @@ GONE = {"deletionTimestamp": "2026-11-30T00:00:00Z"}
 STATES: dict[str, tuple[Family, str]] = {
     "nothing yet": (family(), "Starting"),
     "pods run": (family(group(1), job(ready=1), pod(node="n")), "Running"),
+    "pods have finished, their Job has not": (family(group(1), job(), pod(node="n", phase="Succeeded")), "Running"),
     "a gang waits": (family(group(2), job(), pod()), "Waiting"),
     "a group is missing": (family(job(), pod(), workload=False), "Waiting"),
     "completed": (family(jobset(terminalState="Completed"), job(**DONE)), "Completed"),
@@ -93,7 +94,10 @@ def test_jobs_are_in_the_order_of_their_index() -> None:
 
 
 def test_the_controller_is_missing() -> None:
-    assert view(family(jobset())).notes == ("no Jobs and no status yet: is the controller running?",)
+    note = ("no Jobs and no status yet: is the controller running?",)
+    assert view(family(jobset(), age_seconds=UNTOUCHED_SECONDS + 1)).notes == note
+    assert view(family(jobset(), age_seconds=UNTOUCHED_SECONDS - 1)).notes == ()
+    assert view(family(jobset(), job(), age_seconds=60)).notes == ()
 
 
 def test_what_stands_in_the_way_is_noted() -> None:

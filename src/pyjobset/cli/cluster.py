@@ -8,6 +8,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Container, Iterable
 from contextlib import suppress
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -29,6 +30,8 @@ Owned = TypeVar("Owned", Workload, PodGroup, Job, Pod)
 
 SETTLE_SECONDS = 0.1
 """Changes come in bursts: one picture for all that arrive within this time."""
+LOOK_AGAIN_SECONDS = 5.0
+"""Without any change: time itself is news where nothing happens to a new JobSet."""
 
 
 def open_client(kubeconfig: str | None, context: str | None) -> "Client":
@@ -83,8 +86,9 @@ async def follow(client: "Client", namespace: str, name: str) -> AsyncGenerator[
         await asyncio.gather(*(c.wait_synced() for c in caches))
         while (jobset := jobsets.get(namespace, name)) is not None:
             yield _family(jobset, list(workloads), list(groups), list(jobs), list(pods))
-            await changed.wait()
-            await asyncio.sleep(SETTLE_SECONDS)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(changed.wait(), LOOK_AGAIN_SECONDS)
+                await asyncio.sleep(SETTLE_SECONDS)
             changed.clear()
     finally:
         for task in tasks:
@@ -112,7 +116,13 @@ def _family(
         _controlled(groups, {jobset.metadata.uid}),
         mine,
         _controlled(pods, {job.metadata.uid for job in mine}),
+        _age_seconds(jobset),
     )
+
+
+def _age_seconds(jobset: JobSet) -> float:
+    created = jobset.metadata.creation_timestamp
+    return (datetime.now(UTC) - datetime.fromisoformat(created)).total_seconds() if created else 0.0
 
 
 def _controlled(items: Iterable[Owned], uids: Container[str]) -> tuple[Owned, ...]:

@@ -4,7 +4,6 @@ Imported only when stdout is a terminal. rich honours NO_COLOR and TERM=dumb. Th
 the screen, and says below it why groups wait, because long lines of the tree are cut there.
 """
 
-import sys
 from collections.abc import Sequence
 from typing import Self
 
@@ -22,12 +21,12 @@ _COLOURS = {"good": "green", "bad": "bold red", "busy": "yellow", "calm": ""}
 def print_view(view: JobSetView) -> None:
     """Once, in full: long lines go on in the next row of the terminal, so that nothing is lost."""
     console = Console(highlight=False)
-    for text in _texts(rows(view, branches=branches())):
+    for text in _texts(rows(view, branches=_branches(console))):
         console.print(text, soft_wrap=True)
 
 
-def branches() -> Branches:
-    return LINES if "utf" in (sys.stdout.encoding or "").lower() else ASCII
+def _branches(console: Console) -> Branches:
+    return LINES if "utf" in console.encoding else ASCII
 
 
 class Picture:
@@ -51,7 +50,7 @@ class Picture:
         whys = [Text(f"{g.name} waits: {printable(g.why)}", style="yellow") for g in view.groups if g.why]
         room = self._console.height - 2 - len(whys)
         for detail in DETAILS:
-            tree = rows(view, detail, branches())
+            tree = rows(view, detail, _branches(self._console))
             if len(tree) <= room:
                 break
         return Group(*_texts(tree, cut=True), *whys)

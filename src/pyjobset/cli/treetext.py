@@ -86,7 +86,7 @@ def _jobset(view: JobSetView, detail: Detail) -> _Node:
 
 def _group(group: GroupView, detail: Detail) -> _Node:
     policy = f"gang of {group.min_count}" if group.min_count is not None else group.policy
-    topology = f"same {group.topology}" if group.topology else ""
+    topology = f"same {group.topology}" if group.topology and not group.why else ""
     bound = f"{group.bound} bound" if group.bound else ""
     why = f"waits: {group.why}" if group.why else ""
     row = _row("PodGroup", group.name, group.state, ", ".join(filter(None, (policy, topology, bound, why))))

@@ -15,6 +15,9 @@ from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.meta import Condition, Struct, controller_of
 from pyjobset.objects.scheduling import PodGroup, Workload
 
+UNTOUCHED_SECONDS = 5.0
+"""A controller that runs has done something to a new JobSet after this time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Family:
@@ -25,6 +28,8 @@ class Family:
     pod_groups: tuple[PodGroup, ...] = ()
     jobs: tuple[Job, ...] = ()
     pods: tuple[Pod, ...] = ()
+    age_seconds: float = 0.0
+    """Since the JobSet was created, by the clock of this machine."""
 
 
 class PodView(Struct, frozen=True):
@@ -209,7 +214,7 @@ def _jobset_state(jobset: JobSet, groups: Sequence[GroupView], pods: Sequence[Po
         return "Resuming"
     if any(group.state in ("Waiting", "Missing") for group in groups):
         return "Waiting"
-    return "Running" if any(pod.status.phase == "Running" for pod in pods) else "Starting"
+    return "Running" if any(pod.status.phase in ("Running", "Succeeded") for pod in pods) else "Starting"
 
 
 def _notes(family: Family) -> Iterable[str]:
@@ -218,5 +223,6 @@ def _notes(family: Family) -> Iterable[str]:
         condition = _true(status.conditions, type_)
         if condition is not None:
             yield f"{type_}: {condition.message or condition.reason}"
-    if not status.conditions and not family.jobs and not status.terminal_state:
+    is_untouched = not status.conditions and not family.jobs and not status.terminal_state
+    if is_untouched and family.age_seconds > UNTOUCHED_SECONDS:
         yield "no Jobs and no status yet: is the controller running?"
