@@ -30,17 +30,13 @@ def stored() -> dict[str, Schema]:
 def structural(name: str) -> Schema:
     """The schema of that OpenAPI name, with all references replaced by what they refer to."""
     if name == QUANTITY:
-        return _int_or_string() | {"pattern": QUANTITY_PATTERN}
+        return {"x-kubernetes-int-or-string": True, "pattern": QUANTITY_PATTERN}
     if name == INT_OR_STRING:
-        return _int_or_string()
+        return {"x-kubernetes-int-or-string": True}
     schema = stored()[name]
     if name == OBJECT_META:
         schema = {"type": "object", "properties": {p: schema["properties"][p] for p in EMBEDDED_META}}
     return _structural(schema)
-
-
-def _int_or_string() -> Schema:
-    return {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
 
 
 def _structural(schema: Schema) -> Schema:
