@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from crd import snapshot
 
 from tests.server.crd.conftest import GROUP, RESOURCE, JobSets, install, problems
 from tests.server.crd.words import TEMPLATE, Spec, claim, container, rj
@@ -101,6 +102,12 @@ def test_the_examples_are_accepted(file: Path, checked: JobSets) -> None:
     specs = [document["spec"] for document in documents if document["kind"] == "JobSet"]
     assert specs
     assert [checked.check(spec) for spec in specs] == [[]] * len(specs)
+
+
+def test_the_stored_schemas_of_kubernetes_are_those_of_the_plane(kubectl: Kubectl) -> None:
+    """`make generate-openapi` takes them from there."""
+    offered = [json.loads(kubectl("get", "--raw", path).stdout) for path in snapshot.DOCUMENTS]
+    assert snapshot.take(offered) == json.loads(snapshot.PATH.read_text(encoding="utf-8"))
 
 
 def test_kubectl_explains_it(kubectl: Kubectl) -> None:
