@@ -84,6 +84,8 @@ class HttpTransport:
                 raise error_of(request, Response(answer.status, body, answer.headers))
             yield self._lines(request, answer)
         finally:
+            if answer.connection is not None and answer.connection.transport is not None:
+                answer.connection.transport.abort()  # a TLS farewell would outlive the event loop of a short program
             answer.close()
 
     async def close(self) -> None:
