@@ -1,0 +1,76 @@
+"""The examples on the shared plane. What runs in namespace `default` has it for itself, one test after the other."""
+
+import json
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyjobset.localplane.files import locked
+from pyjobset.localplane.plane import Plane
+from tests.server.plane import Kubectl, kubectl, make_plane, namespace, plane, wait_for
+
+__all__ = ["kubectl", "make_plane", "namespace", "plane"]
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "scheduling"
+LABEL = "jobset.sigs.k8s.io/jobset-name"
+
+
+@dataclass
+class Shell:
+    """A person with a terminal at the examples. Commands are those of the documentation, word for word."""
+
+    kubectl: Kubectl
+    applied: list[str] = field(default_factory=list)
+
+    def apply(self, example: str, *flags: str) -> None:
+        path = str(EXAMPLES / f"{example}.yaml")
+        self.applied.append(path)
+        done = self.kubectl("apply", "-f", path, *flags)
+        assert done.returncode == 0, done.stderr
+
+    def run(self, command: str) -> str:
+        program, *arguments = shlex.split(command)
+        assert program == "kubectl"
+        done = self.kubectl(*arguments)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def objects(self, kind: str, jobset: str) -> list[dict[str, Any]]:
+        """The objects of a kind that belong to a JobSet."""
+        listed = json.loads(self.run(f"kubectl get {kind} -n default -l {LABEL}={jobset} -o json"))
+        items: list[dict[str, Any]] = listed["items"]
+        return items
+
+    def pods_running(self, jobset: str, count: int) -> dict[str, str]:
+        """The node of each pod, once all of them run."""
+
+        def running() -> dict[str, str]:
+            pods = [p for p in self.objects("pods", jobset) if p["status"]["phase"] == "Running"]
+            nodes = {p["metadata"]["name"]: p["spec"]["nodeName"] for p in pods}
+            assert len(nodes) == count, nodes
+            return nodes
+
+        return wait_for(running, f"{count} running pods of {jobset}", 60)
+
+    def clean(self) -> None:
+        for path in self.applied:
+            self.kubectl("delete", "-f", path, "--ignore-not-found", "--cascade=foreground", timeout_seconds=120)
+
+
+@pytest.fixture
+def default(plane: Plane, kubectl: Kubectl) -> Iterator[Shell]:
+    """The namespace `default` of the shared plane, empty, until the test ends."""
+    with locked(plane.directory.parent / "default-namespace.lock", lambda: None):
+        shell = Shell(kubectl)
+        yield shell
+        shell.clean()
+        left = wait_for(
+            lambda: kubectl("get", "pods,jobs,podgroups,workloads", "-n", "default", "-o", "name").stdout == "",
+            "an empty namespace default",
+            60,
+        )
+        assert left
