@@ -38,7 +38,6 @@ RESUME_JOBS = "ResumeJobs"
 # Event reasons
 JOB_CREATION_FAILED = "JobCreationFailed"
 HEADLESS_SERVICE_CREATION_FAILED = "HeadlessServiceCreationFailed"
-PVC_CREATION_FAILED = "PVCCreationFailed"
 SCHEDULING_OBJECTS_RECONCILE_FAILED = "SchedulingObjectsReconcileFailed"
 
 # status.terminalState
