@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from pyjobset.errors import PlaneError
 
-TIMEOUT_SECONDS = 5.0
+TIMEOUT_SECONDS = 30.0
 
 
 def tls(directory: Path, authority: str, identity: str) -> ssl.SSLContext:

@@ -230,7 +230,7 @@ class Plane:
         """One attempt: ports, files and then the components, each as soon as what it needs is ready."""
         known = self._state()
         wanted_ports = {**known.ports, **({API_SERVER: options.port} if options.port else {})}
-        running = self._supervisor.running()
+        running = self._supervisor.settled()
         held = running | ({"etcd-peer"} if ETCD in running else set())
         if options.port and known.ports.get(API_SERVER) != options.port and not ports.is_free(options.port):
             raise self._port_error(API_SERVER, options.port)

@@ -53,11 +53,14 @@ class Daemon:
 
     def pid(self) -> int:
         """The pid of the running program, or 0."""
-        try:
-            pid = int(self.pid_file.read_text())
-        except (OSError, ValueError):
-            return 0
+        pid = _read_int(self.pid_file)
         return pid if pid > 1 and (command := self.command()) and command_line(pid) == command else 0
+
+    def settle(self) -> None:
+        """Waits for a program that was killed a moment ago: its ports are its own until the kernel is done with it."""
+        pid = _read_int(self.pid_file)
+        if pid > 1 and not self.pid():
+            wait_until(lambda: not is_ending(pid), 5)
 
     def start(self, command: Sequence[str], environment: Mapping[str, str]) -> int:
         """Starts the program and returns its pid, or 0 when it ended at once: its log says why."""
@@ -96,6 +99,8 @@ def stop(daemons: Sequence[Daemon], *, grace_seconds: float) -> None:
             if pid := daemon.pid():
                 _signal(pid, number)
         wait_until(lambda: not any(d.pid() for d in daemons), seconds)
+    for daemon in daemons:
+        daemon.settle()
     if left := [f"{d.name} (pid {pid})" for d in daemons if (pid := d.pid())]:
         raise PlaneError(
             f"these processes do not end: {', '.join(left)}", hint="ps shows whether the kernel holds them"
@@ -128,6 +133,16 @@ def command_line(pid: int) -> list[str]:
     ).stdout.strip()
     state, _, arguments = shown.partition(" ")
     return [] if state.startswith("Z") else arguments.split()
+
+
+def is_ending(pid: int) -> bool:
+    """Has the process lost its memory but not yet its open files? The last of its threads closes those."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        threads = len(list(Path(f"/proc/{pid}/task").iterdir()))
+        return not command_line(pid) and (state not in "ZX" or threads > 1)
+    except OSError:
+        return False
 
 
 def rotate(log: Path) -> None:

@@ -15,7 +15,7 @@ from pyjobset.localplane import api
 from pyjobset.localplane.components import API_SERVER, ETCD, NAMES, Component, Places
 from pyjobset.localplane.processes import Daemon, stop, wait_until
 
-START_SECONDS = 90
+START_SECONDS = 120
 GRACE_SECONDS = 15
 _TAIL_LINES = 12
 _KEPT_VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "LANG", "LC_ALL", "GOMAXPROCS", "GOMEMLIMIT")
@@ -41,6 +41,12 @@ class Supervisor:
     def running(self) -> set[str]:
         """The names of the components that have a live process."""
         return {name for name, daemon in self.daemons.items() if daemon.pid()}
+
+    def settled(self) -> set[str]:
+        """`running`, after those that are just ending have ended."""
+        for daemon in self.daemons.values():
+            daemon.settle()
+        return self.running()
 
     def stop_outdated(self, wanted: Sequence[Component], renewed: Collection[str]) -> None:
         """Ends what runs with another command line than it should, and what reads a file that was `renewed`."""
