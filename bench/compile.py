@@ -10,6 +10,7 @@ from time import perf_counter
 from msgspec import convert, json
 
 from pyjobset.compiler.jobs import child_jobs, compile_job
+from pyjobset.compiler.jobset import compile_jobset
 from pyjobset.compiler.scheduling import compile_scheduling
 from pyjobset.objects.features import WORKLOAD_AWARE_SCHEDULING
 from pyjobset.objects.jobset import JobSet
@@ -68,6 +69,8 @@ def main() -> None:
     groups = jobset(8, 2)
     seconds = best_seconds(lambda: compile_scheduling(groups), times=200)
     print(f"compile_scheduling, 8 groups: {seconds * 1e3:.3f} ms (target 0.2)")
+    seconds = best_seconds(lambda: compile_jobset(groups, FEATURES), times=50)
+    print(f"compile_jobset, 8 groups and 16 Jobs, all manifests: {seconds * 1e3:.3f} ms")
     few, many = jobset(1, jobs), jobset(1, 10 * jobs)
     each = {n: best_seconds(lambda s=subject: compile_jobs(s, encode=False)) for n, subject in ((1, few), (10, many))}
     print(f"compile_job, {jobs} Jobs: {each[1] / jobs * 1e6:.1f} us a Job (target 20), {each[1] * 1e3:.1f} ms in all")
