@@ -5,7 +5,7 @@ Run it: `.venv/bin/python bench/compile.py [--jobs 1000]`. It prints figures and
 
 import argparse
 from collections.abc import Callable
-from time import perf_counter
+from time import process_time
 
 from msgspec import convert, json
 
@@ -51,13 +51,13 @@ def compile_jobs(subject: JobSet, *, encode: bool) -> None:
 
 
 def best_seconds(work: Callable[[], object], times: int = 1) -> float:
-    """The fastest of some runs: the one that other programs disturbed least."""
+    """CPU seconds of the best of some runs: what other programs disturbed least."""
 
     def run() -> float:
-        start = perf_counter()
+        start = process_time()
         for _ in range(times):
             work()
-        return (perf_counter() - start) / times
+        return (process_time() - start) / times
 
     return min(run() for _ in range(REPEATS))
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.meta import Manifest
+from pyjobset.objects.template import pods
 
 UNKNOWN = "fieldThatNobodyKnows"
 GANG: Manifest = {"gang": {}}
@@ -87,30 +88,35 @@ def leaves(*policies: Manifest | None) -> st.SearchStrategy[Manifest]:
 
 
 @st.composite
-def _entry(draw: st.DrawFn, targets: list[Manifest]) -> Manifest:
+def _entry(draw: st.DrawFn, targets: list[Manifest], *, sequenced: bool) -> Manifest:
+    """A gang never spans ReplicatedJobs that are created one after the other."""
     entry: Manifest = {"targetReplicatedJobs": [target["name"] for target in targets]}
+    if len(targets) > 1 and sequenced:
+        return entry | draw(leaves(BASIC))
     if len(targets) > 1 or draw(st.booleans()):
         return entry | draw(leaves(None, BASIC, GANG))
-    most = targets[0]["template"]["spec"].get("parallelism", 1)
+    most = pods(targets[0]["template"])
     quorums: list[Manifest] = [{"gang": {"minCount": quorum}} for quorum in range(most + 1)]
     claims = draw(st.sampled_from([{}, {"resourceClaims": [{"name": "c", "resourceClaimTemplateName": "t"}]}]))
     return entry | {"job": draw(leaves(None, BASIC, GANG, *quorums)) | claims}
 
 
 @st.composite
-def entry_lists(draw: st.DrawFn, replicated_jobs: list[Manifest]) -> list[Manifest]:
+def entry_lists(draw: st.DrawFn, replicated_jobs: list[Manifest], *, sequenced: bool) -> list[Manifest]:
     """Every ReplicatedJob is the target of one entry; no two entries join their targets to the same name."""
     shuffled = draw(st.permutations(replicated_jobs))
     cuts = draw(st.sets(st.integers(1, len(shuffled))))
     groups = [shuffled[start:end] for start, end in pairwise(sorted({0, len(shuffled)} | cuts))]
     joined = {"-".join(job["name"] for job in group) for group in groups}
-    return [draw(_entry(group)) for group in (groups if len(joined) == len(groups) else [shuffled])]
+    return [
+        draw(_entry(group, sequenced=sequenced)) for group in (groups if len(joined) == len(groups) else [shuffled])
+    ]
 
 
 @st.composite
 def schedulings(draw: st.DrawFn, replicated_jobs: list[Manifest], *, sequenced: bool) -> Manifest:
     if replicated_jobs and draw(st.booleans()):
-        return {"replicatedJobs": draw(entry_lists(replicated_jobs))}
+        return {"replicatedJobs": draw(entry_lists(replicated_jobs, sequenced=sequenced))}
     return draw(leaves(None, BASIC) if sequenced else leaves(None, BASIC, GANG))
 
 

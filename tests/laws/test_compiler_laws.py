@@ -18,6 +18,8 @@ from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.meta import Manifest
 from pyjobset.objects.scheduling import TEMPLATES_MAX
 from pyjobset.objects.template import INT32_MAX
+from pyjobset.rules.defaults import with_defaults
+from pyjobset.rules.validation import validate_create
 from tests.laws.strategies import jobset_manifests, jobsets
 
 ON = DEFAULTS | {WORKLOAD_AWARE_SCHEDULING}
@@ -35,6 +37,11 @@ def placed(compiled: Compiled) -> Iterator[tuple[str | None, str | None, int]]:
         group = spec["template"]["spec"].get("schedulingGroup", {}).get("podGroupName")
         parallelism = spec.get("parallelism", 1)
         yield template, group, min(parallelism, spec.get("completions", parallelism))
+
+
+@given(jobsets())
+def test_what_these_laws_draw_is_what_the_rules_accept(js: JobSet) -> None:
+    assert validate_create(with_defaults(js), ON) == ()
 
 
 @given(jobset_manifests())

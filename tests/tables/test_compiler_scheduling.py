@@ -254,6 +254,11 @@ BIG = {**replicated_job("b", replicas=INT32_MAX), "replicas": INT32_MAX}
 
 RULES: dict[str, tuple[list[Manifest], Manifest, list[Group]]] = {
     "an empty object is a gang over the whole JobSet": ([A, B], {"scheduling": {}}, [(WHOLE, WHOLE, gang(10))]),
+    "an empty list of entries is as none": (
+        [A, B],
+        {"scheduling": {"replicatedJobs": []}},
+        [(WHOLE, WHOLE, gang(10))],
+    ),
     "a top-level minCount is not a thing: the quorum is computed": (
         [A, B],
         {"scheduling": {"schedulingPolicy": {"gang": {"minCount": 3}}}},
@@ -457,6 +462,12 @@ def test_every_entry_with_job_shares_when_one_must() -> None:
     assert templates(compiled(js)) == [{"name": "a-000cb41d36", **gang(3)}, {"name": "b-3fd3372a68", **basic()}]
 
 
+def test_replicas_of_an_entry_without_job_need_one_template() -> None:
+    js = jobset(A, {**B, "replicas": 1000}, scheduling={"replicatedJobs": [entry("a", job={}), entry("b")]})
+    names = [template["name"] for template in templates(compiled(js))]
+    assert names == ["a-0-f7f70f6e9e", "a-1-8273739067", "b-69b9febbc6"]
+
+
 LIVE: dict[str, tuple[Manifest, dict[tuple[str, int], int], list[int]]] = {
     "nothing known: the spec": ({}, {}, [10]),
     "all live: the spec": ({}, {("a", 0): 3, ("a", 1): 3, ("b", 0): 4}, [10]),
@@ -494,9 +505,9 @@ def test_live_pods(name: str) -> None:
 
 def test_a_shared_template_has_the_largest_quorum_of_its_groups() -> None:
     js = jobset({**A, "replicas": 9}, scheduling={"replicatedJobs": [entry("a", job={})]})
-    objects = compiled(js, live={("a", index): index % 3 for index in range(9)})
+    objects = compiled(js, live={("a", index): (index + 1) % 3 for index in range(9)})
     assert [t["schedulingPolicy"]["gang"]["minCount"] for t in templates(objects)] == [2]
-    assert [g.spec.scheduling_policy.gang.min_count for g in objects.pod_groups] == [1, 1, 2] * 3  # type: ignore[union-attr]
+    assert [g.spec.scheduling_policy.gang.min_count for g in objects.pod_groups] == [1, 2, 1] * 3  # type: ignore[union-attr]
 
 
 def test_metadata_is_complete() -> None:

@@ -157,7 +157,7 @@ def _base(jobset: JobSet, replicated_job: ReplicatedJob, features: Features) -> 
         job_annotations={**mapping_at(job_metadata, "annotations"), **annotations},
         pod_labels={**mapping_at(pod_metadata, "labels"), **both},
         pod_annotations={**mapping_at(pod_metadata, "annotations"), **annotations},
-        spec=_without(mapping_at(template, "spec"), "template", "suspend"),
+        spec=_without(mapping_at(template, "spec"), "template"),
         pod_template=_without(pod_template, "metadata", "spec"),
         pod_metadata=dict(pod_metadata),
         pod_spec=_pod_spec(jobset, mapping_at(pod_template, "spec"), by_node_selector=by_node_selector),

@@ -33,6 +33,10 @@ from pyjobset.objects.scheduling import (
     WorkloadSpec,
 )
 from pyjobset.objects.template import pod_spec, pods, saturated
+from pyjobset.rules.startup import is_sequenced
+
+sequenced = is_sequenced
+"""Where it is true, a gang over all Jobs could never be complete."""
 
 LivePods = Mapping[tuple[str, int], int]
 """Per child Job, (ReplicatedJob's name, index): the pods that can still be live. A Job left out counts in full."""
@@ -69,13 +73,6 @@ class _Group:
     index: int | None = None
 
 
-def sequenced(jobset: JobSet) -> bool:
-    """Jobs are created one ReplicatedJob after the other: a gang over all of them could never be complete."""
-    startup = jobset.spec.startup_policy
-    in_order = startup is not None and startup.startup_policy_order == "InOrder"
-    return in_order or any(replicated_job.depends_on for replicated_job in jobset.spec.replicated_jobs)
-
-
 def compile_scheduling(jobset: JobSet, *, live: LivePods | None = None) -> SchedulingObjects | None:
     """The scheduling objects of a JobSet, or None where spec.scheduling is unset or no group has pods.
 
@@ -107,22 +104,25 @@ def _groups(jobset: JobSet, scheduling: Scheduling) -> Iterator[_Group]:
     """The PodGroups in order. A group without pods is left out: the API refuses a quorum of 0 (decision 21)."""
     namespace, name = jobset.metadata.namespace, jobset.metadata.name
     replicated_jobs = jobset.spec.replicated_jobs
-    if scheduling.replicated_jobs is not None:
+    if scheduling.replicated_jobs:
         yield from _groups_of_entries(jobset, scheduling.replicated_jobs)
         return
-    leaf = JobScheduling(
-        scheduling_policy=scheduling.scheduling_policy,
-        scheduling_constraints=scheduling.scheduling_constraints,
-        disruption_mode=scheduling.disruption_mode,
+    leaf = _leaf(scheduling)
+    if is_sequenced(jobset):
+        for member in filter(_pods_of_all, replicated_jobs):
+            template = names.replicated_job_template_name(namespace, name, member.name)
+            yield _Group(Placement(template, names.pod_group_name(name, template)), leaf, (member,))
+    elif any(map(_pods_of_all, replicated_jobs)):
+        whole = names.workload_name(namespace, name)
+        yield _Group(Placement(whole, whole), leaf, replicated_jobs)
+
+
+def _leaf(given: Scheduling | ReplicatedJobScheduling) -> JobScheduling:
+    return JobScheduling(
+        scheduling_policy=given.scheduling_policy,
+        scheduling_constraints=given.scheduling_constraints,
+        disruption_mode=given.disruption_mode,
     )
-    if not sequenced(jobset):
-        if any(map(_pods_of_all, replicated_jobs)):
-            whole = names.workload_name(namespace, name)
-            yield _Group(Placement(whole, whole), leaf, replicated_jobs)
-        return
-    for member in filter(_pods_of_all, replicated_jobs):
-        template = names.replicated_job_template_name(namespace, name, member.name)
-        yield _Group(Placement(template, names.pod_group_name(name, template)), leaf, (member,))
 
 
 def _groups_of_entries(jobset: JobSet, entries: tuple[ReplicatedJobScheduling, ...]) -> Iterator[_Group]:
@@ -142,12 +142,7 @@ def _groups_of_entries(jobset: JobSet, entries: tuple[ReplicatedJobScheduling, .
 def _group_of_entry(jobset: JobSet, entry: ReplicatedJobScheduling, members: tuple[ReplicatedJob, ...]) -> _Group:
     name = jobset.metadata.name
     template = names.group_template_name(jobset.metadata.namespace, name, entry.target_replicated_jobs)
-    leaf = JobScheduling(
-        scheduling_policy=entry.scheduling_policy,
-        scheduling_constraints=entry.scheduling_constraints,
-        disruption_mode=entry.disruption_mode,
-    )
-    return _Group(Placement(template, names.pod_group_name(name, template)), leaf, members)
+    return _Group(Placement(template, names.pod_group_name(name, template)), _leaf(entry), members)
 
 
 def _groups_of_jobs(
