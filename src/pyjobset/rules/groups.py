@@ -43,6 +43,7 @@ def breaches(jobset: JobSet) -> Iterator[Problem]:
         return
     groups = tuple(groups_of(jobset))
     positions = {replicated_job.name: i for i, replicated_job in enumerate(jobset.spec.replicated_jobs)}
+    yield from _sequence_of_whole(jobset)
     for group in groups:
         yield from _quorum(group)
         yield from _sequence(jobset, group)
@@ -70,9 +71,9 @@ def groups_of(jobset: JobSet) -> Iterator[Group]:
 
 
 def _groups_of_whole(jobset: JobSet, policy: SchedulingPolicy | None) -> Iterator[Group]:
-    """One group; one for each ReplicatedJob when startup is sequenced, unless a gang of all was asked for."""
+    """One group, or one for each ReplicatedJob when startup is sequenced."""
     members = jobset.spec.replicated_jobs
-    if is_sequenced(jobset) and (policy is None or policy.gang is None):
+    if is_sequenced(jobset):
         yield from (Group(WHOLE, policy, (member,)) for member in members)
     else:
         yield Group(WHOLE, policy, members)
@@ -92,16 +93,19 @@ def _quorum(group: Group) -> Iterator[Problem]:
 
 def _sequence(jobset: JobSet, group: Group) -> Iterator[Problem]:
     """A gang over ReplicatedJobs of which one starts only after another is up: its first pods wait for ever."""
-    is_explicit = group.policy is not None and group.policy.gang is not None
-    path = f"{group.path}.schedulingPolicy.gang" if is_explicit else group.path
-    if group.path == WHOLE:
-        if is_explicit and is_sequenced(jobset):
-            yield registry.GANG_SEQUENCED.at(path)
-    elif group.is_gang and not group.is_per_job:
-        waiting = _waiting(jobset, group.members)
-        if waiting is not None:
-            message = f"would wait for pods of {waiting!r}, which are created only after other pods of the gang run"
-            yield registry.GANG_SEQUENCED.at(path, None, message)
+    waiting = _waiting(jobset, group.members) if group.is_gang and not group.is_per_job else None
+    if waiting is not None:
+        is_explicit = group.policy is not None and group.policy.gang is not None
+        path = f"{group.path}.schedulingPolicy.gang" if is_explicit else group.path
+        message = f"would wait for pods of {waiting!r}, which are created only after other pods of the gang run"
+        yield registry.GANG_SEQUENCED.at(path, None, message)
+
+
+def _sequence_of_whole(jobset: JobSet) -> Iterator[Problem]:
+    """Left out, the policy is a gang for each ReplicatedJob; asked for, it would be one for all."""
+    policy = jobset.spec.scheduling.scheduling_policy if jobset.spec.scheduling else None
+    if policy is not None and policy.gang is not None and is_sequenced(jobset):
+        yield registry.GANG_SEQUENCED.at(f"{WHOLE}.schedulingPolicy.gang")
 
 
 def _waiting(jobset: JobSet, members: tuple[ReplicatedJob, ...]) -> str | None:

@@ -95,10 +95,11 @@ class _Walk:
             return value
         return int(value) if value.is_integer() else value
 
-    def _object(self, value: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    def _object(self, value: Mapping[Any, Any]) -> Mapping[str, Any]:
         if self._is_too_deep():
-            return value
-        changed = {} if isinstance(value, dict) else dict(value)
+            return {}
+        items: dict[str, Any] = {}
+        has_changed = not isinstance(value, dict)
         for key, item in value.items():
             if not isinstance(key, str):
                 message = f"has a key that is {kind_of(key)}, not a string"
@@ -108,24 +109,22 @@ class _Walk:
             self._trail.append(key)
             if not key.isascii() and not _is_unicode(key):
                 self._report(registry.WRONG_TYPE, None, "has a name that is not Unicode text")
-            new = self.json(item)
-            if new is not item:
-                changed[key] = new
+            items[key] = self.json(item)
+            has_changed = has_changed or items[key] is not item
             self._trail.pop()
-        return {**value, **changed} if changed else value
+        return items if has_changed or len(items) < len(value) else value
 
     def _list(self, value: list[Any] | tuple[Any, ...]) -> list[Any]:
         if self._is_too_deep():
             return []
         items: list[Any] = []
-        changed = not isinstance(value, list)
+        has_changed = not isinstance(value, list)
         for index, item in enumerate(value):
             self._trail.append(index)
-            new = self.json(item)
-            changed = changed or new is not item
-            items.append(new)
+            items.append(self.json(item))
+            has_changed = has_changed or items[-1] is not item
             self._trail.pop()
-        return items if changed else value  # type: ignore[return-value]
+        return items if has_changed or not isinstance(value, list) else value
 
     def jobset(self, manifest: Any) -> Any:
         """The fields of a JobSet that the manifest has."""
