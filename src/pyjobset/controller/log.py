@@ -36,8 +36,13 @@ class Log:
         self._write(logging.ERROR, message, fields, error)
 
     def _write(self, level: int, message: str, fields: dict[str, object], error: BaseException | None = None) -> None:
-        if self._logger.isEnabledFor(level):
-            self._logger.log(level, message, exc_info=error, extra={_FIELDS: fields})
+        if not self._logger.isEnabledFor(level):
+            return
+        # Made by hand: the standard way walks the stack for a line number that no formatter here prints.
+        info = None if error is None else (type(error), error, error.__traceback__)
+        record = logging.LogRecord(self._logger.name, level, "", 0, message, (), info)
+        setattr(record, _FIELDS, fields)
+        self._logger.handle(record)
 
 
 def configure(level: str, output: str) -> None:
