@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import docs_rules
 from crd import definition
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -17,7 +18,7 @@ Generator = Callable[[], dict[str, str]]
 
 
 def generators() -> list[Generator]:
-    return [definition.files]
+    return [definition.files, docs_rules.generate]
 
 
 def main() -> int:

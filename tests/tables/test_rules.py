@@ -170,6 +170,31 @@ def test_a_stored_breach_does_not_stand_in_the_way() -> None:
     assert seen(validate_update(stored, relabelled, gates.DEFAULTS)) == [("label-key", "metadata.labels[d e]")]
 
 
+def test_hostile_sizes_are_refused_at_once() -> None:
+    """An alias of YAML repeats what it names for the price of a few letters, and may contain itself."""
+    bomb: list[object] = ["x"]
+    for _ in range(60):
+        bomb = [bomb, bomb]
+    circle: dict[str, object] = {}
+    circle["again"] = [circle, circle]
+    for value, code in (
+        (bomb, "too-large"),
+        (circle, "too-deep"),
+        (10**5000, "number-range"),
+        ("\ud800", "wrong-type"),
+    ):
+        problems = problems_of_create({f"{DRIVER}.template.spec.template.spec.affinity": value}, ALL_GATES)
+        assert code in {problem.code for problem in problems}
+        assert all(str(problem).isprintable() for problem in problems)
+
+
+def test_a_message_cannot_steer_a_terminal() -> None:
+    edits = {"spec.\x1b[2J": 1, "metadata.labels": {"\x1b]0;": "\x1b[31m"}, f"{DRIVER}.name": "\x1b[31m"}
+    problems = problems_of_create(edits, ALL_GATES)
+    assert len(problems) == 4
+    assert all(str(problem).isprintable() for problem in problems)
+
+
 def test_something_else_than_a_jobset_is_not_looked_into() -> None:
     deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x"}, "spec": {"replicas": "x"}}
     with pytest.raises(InvalidSpec) as invalid:

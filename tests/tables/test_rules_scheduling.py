@@ -36,6 +36,13 @@ CASES = [
         {ENTRIES: [entry("driver", "workers")], "spec.scheduling.disruptionMode.all": {}},
         {ENTRIES: [entry("driver", "workers", disruptionMode={"all": {}})]},
     ),
+    # an empty list is as good as none, but not beside the other model
+    Case(
+        "scheduling-two-models",
+        "spec.scheduling",
+        {ENTRIES: [], "spec.scheduling.schedulingPolicy": GANG},
+        {ENTRIES: []},
+    ),
     Case(
         "union-member",
         "spec.scheduling.schedulingPolicy",

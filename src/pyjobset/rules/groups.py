@@ -50,14 +50,14 @@ def breaches(jobset: JobSet) -> Iterator[Problem]:
         yield from _scheduler_names(group, positions)
     yield from _exclusive_placement(jobset, groups)
     yield from _priority_classes(jobset)
-    yield from _template_count(jobset, groups)
+    yield from _template_count(groups)
     yield from _template_names(jobset)
 
 
 def groups_of(jobset: JobSet) -> Iterator[Group]:
     scheduling = jobset.spec.scheduling
     assert scheduling is not None
-    if scheduling.replicated_jobs is None:
+    if not scheduling.replicated_jobs:
         yield from _groups_of_whole(jobset, scheduling.scheduling_policy)
         return
     by_name = {replicated_job.name: replicated_job for replicated_job in jobset.spec.replicated_jobs}
@@ -174,12 +174,11 @@ def _exclusive_placement(jobset: JobSet, groups: tuple[Group, ...]) -> Iterator[
         is_reported = is_reported or not is_own
 
 
-def _template_count(jobset: JobSet, groups: tuple[Group, ...]) -> Iterator[Problem]:
+def _template_count(groups: tuple[Group, ...]) -> Iterator[Problem]:
     """One for each group with pods: Jobs with a PodGroup each share one before there are too many (decision 36)."""
     count = sum(group.has_pods for group in groups)
     if count > TEMPLATES_MAX:
-        is_entries = jobset.spec.scheduling is not None and jobset.spec.scheduling.replicated_jobs is not None
-        path = f"{WHOLE}.replicatedJobs" if is_entries else WHOLE
+        path = WHOLE if groups[0].path == WHOLE else f"{WHOLE}.replicatedJobs"
         message = f"Too many: needs {count} pod group templates; a Workload has at most {TEMPLATES_MAX}"
         yield registry.TOO_MANY_TEMPLATES.at(path, None, message)
 

@@ -21,7 +21,8 @@ from pyjobset.rules.rule import Rule, child, kind_of
 
 DEPTH_MAX = 100
 SIZE_MAX = 3 * 1024 * 1024
-"""Characters of JSON at least. The API server's limit of one request."""
+"""Characters of text, and VALUE_SIZE for each value. The API server's limit of one request."""
+VALUE_SIZE = 8
 PROBLEMS_MAX = 100
 
 _INTEGER_BITS_MAX = 64
@@ -67,11 +68,11 @@ class _Walk:
         """The value with only what JSON has: it was made by a YAML loader or a program."""
         kind = type(value)
         if kind is str:
-            self._spend(len(value))
+            self._spend(VALUE_SIZE + len(value))
             if not value.isascii() and not _is_unicode(value):
                 self._report(registry.WRONG_TYPE, None, "is not Unicode text")
             return value
-        self._spend(2)
+        self._spend(VALUE_SIZE)
         if value is None or kind is bool:
             return value
         if isinstance(value, int):

@@ -28,13 +28,12 @@ def breaches(jobset: JobSet, features: Features) -> Iterator[Problem]:
         yield registry.SCHEDULING_GATE.at(path)
     yield from _leaf(scheduling, path)
     yield from _native(jobset)
-    if scheduling.replicated_jobs is None:
-        return
-    if has_group_fields(scheduling):
+    if scheduling.replicated_jobs is not None and has_group_fields(scheduling):
         yield registry.SCHEDULING_TWO_MODELS.at(path)
-    for i, entry in enumerate(scheduling.replicated_jobs):
-        yield from _entry(entry, f"{path}.replicatedJobs[{i}]")
-    yield from _targets(jobset, scheduling.replicated_jobs)
+    if scheduling.replicated_jobs:  # an empty list is as good as none: clients that decode to structs leave it out
+        for i, entry in enumerate(scheduling.replicated_jobs):
+            yield from _entry(entry, f"{path}.replicatedJobs[{i}]")
+        yield from _targets(jobset, scheduling.replicated_jobs)
 
 
 def has_group_fields(leaf: Leaf) -> bool:
