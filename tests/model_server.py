@@ -312,9 +312,12 @@ def _operate(obj: Any, operation: Manifest) -> bool:
 
 
 def _matches(obj: Manifest, selector: str, namespace: str) -> bool:
-    """`selector` is the key of a label; empty ones match all."""
+    """`selector` is `key` or `key=value` of a label; empty ones match all."""
     metadata = obj["metadata"]
-    return namespace in ("", metadata["namespace"]) and (not selector or selector in metadata.get("labels", {}))
+    key, equals, value = selector.partition("=")
+    labels = metadata.get("labels", {})
+    is_chosen = not selector or (labels.get(key) == value if equals else key in labels)
+    return is_chosen and namespace in ("", metadata["namespace"])
 
 
 def _owner_uids(obj: Manifest) -> set[str]:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=Struct)
 Owned = TypeVar("Owned", Workload, PodGroup, Job, Pod)
 
+NOT_FOUND = 404
+"""Of an object, or of a resource that the cluster does not serve."""
 SETTLE_SECONDS = 0.1
 """Changes come in bursts: one picture for all that arrive within this time."""
 LOOK_AGAIN_SECONDS = 5.0
@@ -54,7 +56,9 @@ async def fetch(client: "Client", namespace: str, name: str) -> Family:
     """The JobSet and its children. Raises NotFound with the nearest names."""
     try:
         jobset = await client.get(JOBSETS, namespace, name)
-    except NotFound as error:
+    except Refused as error:
+        if error.code != NOT_FOUND:
+            raise
         raise await _not_found(client, namespace, name) from error
     selector = f"{labels.JOBSET_NAME}={name}"
     workloads, groups, jobs, pods = await asyncio.gather(
@@ -101,7 +105,9 @@ async def follow(client: "Client", namespace: str, name: str) -> AsyncGenerator[
 async def _list(client: "Client", resource: Resource[T], namespace: str, selector: str) -> list[T]:
     try:
         return await client.list(resource, namespace, label_selector=selector)
-    except NotFound:
+    except Refused as error:
+        if error.code != NOT_FOUND:
+            raise
         return []  # the cluster does not serve scheduling.k8s.io
 
 
@@ -133,7 +139,7 @@ async def _not_found(client: "Client", namespace: str, name: str) -> Refused:
     if not await client.serves(JOBSETS.api_version, JOBSETS.plural):
         return Refused(
             f"the cluster has no {JOBSETS}: JobSet is not installed",
-            code=404,
+            code=NOT_FOUND,
             reason="NotFound",
             hint="install it (kubectl apply -k deploy/default), or choose another cluster with --context",
         )
@@ -149,4 +155,4 @@ async def _not_found(client: "Client", namespace: str, name: str) -> Refused:
         hint = (
             f"namespace {namespace} has {', '.join(sorted(here)[:10])}" if here else f"namespace {namespace} has none"
         )
-    return NotFound(f"JobSet {namespace}/{name} not found", code=404, reason="NotFound", hint=hint)
+    return NotFound(f"JobSet {namespace}/{name} not found", code=NOT_FOUND, reason="NotFound", hint=hint)

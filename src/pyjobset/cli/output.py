@@ -55,7 +55,8 @@ def error_lines(error: JobSetError) -> list[str]:
     """What a person reads on stderr: what happened, then what to do."""
     if isinstance(error, InvalidSpec):
         return _problem_lines(error)
-    lines = [f"error: {error.message}"]
+    first, *more = error.message.splitlines() or [""]
+    lines = [f"error: {first}", *(f"  {line}" for line in more)]  # such as the end of a log
     return [*lines, f"hint: {error.hint}"] if error.hint else lines
 
 

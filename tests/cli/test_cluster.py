@@ -1,0 +1,193 @@
+"""What tree fetches and follows, on a model server in virtual time."""
+
+import asyncio
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyjobset.cli import cluster
+from pyjobset.cli.cluster import fetch, follow
+from pyjobset.cli.tree import show_changes
+from pyjobset.cli.view import Family, view
+from pyjobset.errors import NotFound, Refused
+from pyjobset.kube.client import Client
+from tests.model_server import ModelServer, failure
+from tests.virtual_time import run
+
+LABEL = {"jobset.sigs.k8s.io/jobset-name": "js"}
+
+
+def put(
+    server: ModelServer, plural: str, name: str, owner: dict[str, Any] | None = None, **more: Any
+) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": name, "labels": LABEL}
+    if owner is not None:
+        metadata["ownerReferences"] = [
+            {"name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"], "controller": True}
+        ]
+    return server.put(plural, {"metadata": metadata, **more})
+
+
+def with_children(server: ModelServer) -> dict[str, Any]:
+    jobset = put(server, "jobsets", "js", spec={"replicatedJobs": []})
+    put(server, "workloads", "w", jobset)
+    put(server, "podgroups", "g", jobset)
+    job = put(server, "jobs", "j", jobset)
+    put(server, "pods", "p", job)
+    return jobset
+
+
+def names(family: Family) -> list[list[str]]:
+    kinds: tuple[Any, ...] = (family.workloads, family.pod_groups, family.jobs, family.pods)
+    return [[one.metadata.name for one in kind] for kind in kinds]
+
+
+def fetched(server: ModelServer, name: str = "js", namespace: str = "ns") -> Family:
+    return run(fetch(Client(server), namespace, name))
+
+
+def test_the_children_of_a_jobset() -> None:
+    server = ModelServer()
+    with_children(server)
+    assert names(fetched(server)) == [["w"], ["g"], ["j"], ["p"]]
+
+
+def test_children_of_an_older_one_of_the_same_name_are_not_its() -> None:
+    server = ModelServer()
+    old = {"metadata": {"name": "js", "uid": "old"}}
+    with_children(server)
+    for plural in ("workloads", "podgroups", "jobs"):
+        put(server, plural, f"old-{plural}", old)
+    put(server, "pods", "stray")
+    assert names(fetched(server)) == [["w"], ["g"], ["j"], ["p"]]
+
+
+def test_a_cluster_without_the_scheduling_api() -> None:
+    server = ModelServer(unserved={"workloads", "podgroups"})
+    jobset = put(server, "jobsets", "js", spec={})
+    put(server, "jobs", "j", jobset)
+    assert names(fetched(server)) == [[], [], ["j"], []]
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace", "hint"),
+    [
+        ("jss", "ns", "did you mean js?"),
+        ("js", "other", "there is one in namespace ns: -n ns"),
+        ("unlike", "ns", "namespace ns has js"),
+        ("unlike", "empty", "namespace empty has none"),
+    ],
+)
+def test_a_name_that_is_not_there(name: str, namespace: str, hint: str) -> None:
+    server = ModelServer()
+    put(server, "jobsets", "js", spec={})
+    with pytest.raises(NotFound) as error:
+        fetched(server, name, namespace)
+    assert error.value.message == f"JobSet {namespace}/{name} not found"
+    assert error.value.hint == hint
+
+
+def test_jobset_is_not_installed() -> None:
+    with pytest.raises(Refused) as error:
+        fetched(ModelServer(unserved={"jobsets"}))
+    assert "JobSet is not installed" in error.value.message
+
+
+def test_no_right_to_look_is_said() -> None:
+    server = ModelServer(
+        before=lambda _, plural: failure(403, "Forbidden", "no pods for you") if plural == "pods" else None
+    )
+    with_children(server)
+    with pytest.raises(Refused, match="no pods for you"):
+        fetched(server)
+
+
+def test_changes_are_shown_until_the_end() -> None:
+    """Each view once; changes within the same moment together; and no watch is left."""
+    server = ModelServer()
+
+    async def scene() -> list[str]:
+        with_children(server)
+        states: list[str] = []
+        task = asyncio.create_task(
+            show_changes(follow(Client(server), "ns", "js"), lambda now: states.append(f"{now.state} {now.restarts}"))
+        )
+        await asyncio.sleep(60)  # nothing happens, nothing is said
+        server.change("jobsets", "js", {"status": {"restarts": 1}})
+        await asyncio.sleep(1)
+        server.change("jobsets", "js", {"status": {"restarts": 2}})
+        server.change("jobsets", "js", {"status": {"restarts": 3}})
+        await asyncio.sleep(1)
+        server.change("jobsets", "js", {"status": {"terminalState": "Completed"}})
+        last = await task
+        assert last is not None
+        assert last.is_finished
+        return states
+
+    states = run(scene())
+    assert [state.split()[1] for state in states] == ["0", "1", "3", "3"]
+    assert states[-1] == "Completed 3"
+    assert server._watchers == []
+
+
+def test_a_deleted_jobset_ends_it() -> None:
+    server = ModelServer()
+
+    async def scene() -> list[str]:
+        with_children(server)
+        families = follow(Client(server), "ns", "js")
+        seen = [view(await anext(families)).state, view(await anext(families)).state]
+        server.remove("jobsets", "js")
+        return [*seen, *[view(family).state async for family in families]]
+
+    assert len(run(scene())) == 2
+
+
+def test_a_name_that_is_not_there_is_said_before_watching() -> None:
+    async def scene() -> None:
+        async with aclosing(follow(Client(ModelServer()), "ns", "js")) as families:
+            with pytest.raises(NotFound):
+                await anext(families)
+
+    run(scene())
+
+
+class Asked:
+    """In the place of the local plane."""
+
+    running = True
+
+    def __init__(self) -> None:
+        self.kubeconfig = Path(__file__)  # a file that exists
+
+    def status(self) -> "Asked":
+        return self
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("pyjobset.localplane.plane.Plane", Asked)
+    monkeypatch.setattr(Asked, "running", True)
+    return tmp_path
+
+
+def test_the_local_plane_where_there_is_nothing_else(home: Path) -> None:
+    assert cluster._plane_kubeconfig() == __file__
+
+
+def test_not_a_plane_that_is_down(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Asked, "running", False)
+    assert cluster._plane_kubeconfig() is None
+
+
+def test_the_persons_own_cluster_comes_first(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / ".kube").mkdir()
+    (home / ".kube" / "config").touch()
+    assert cluster._plane_kubeconfig() is None
+    (home / ".kube" / "config").unlink()
+    monkeypatch.setenv("KUBECONFIG", "/some/where")
+    assert cluster._plane_kubeconfig() is None
