@@ -1,0 +1,191 @@
+"""The controller on real Kubernetes, next to the real Job controller, scheduler and garbage collector."""
+
+import json
+from typing import Any
+
+import pytest
+
+from pyjobset.objects import names
+from tests.server.plane import Kubectl, wait_for
+
+GANG = {"schedulingPolicy": {"gang": {}}}
+CHILDREN = "jobs,services,workloads,podgroups,pods"
+Object = dict[str, Any]
+
+
+def replicated_job(name: str, command: str, replicas: int = 1, pods: int = 1, **job: Any) -> Object:
+    container = {"name": "c", "image": "simulated", "command": ["sh", "-c", command]}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    spec = {"parallelism": pods, "completions": pods, "backoffLimit": 0, "template": template, **job}
+    return {"name": name, "replicas": replicas, "template": {"spec": spec}}
+
+
+def manifest(name: str, *replicated_jobs: Object, **spec: Any) -> Object:
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": name},
+        "spec": {"replicatedJobs": list(replicated_jobs), **spec},
+    }
+
+
+class Cluster:
+    """One namespace of the plane, in few words."""
+
+    def __init__(self, kubectl: Kubectl, namespace: str) -> None:
+        self._kubectl = kubectl
+        self.namespace = namespace
+
+    def run(self, *arguments: str, stdin: str = "") -> str:
+        done = self._kubectl(*arguments, "-n", self.namespace, stdin=stdin)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def apply(self, *objects: Object) -> None:
+        items = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+        self.run("apply", "--server-side", "-f", "-", stdin=json.dumps(items))
+
+    def get(self, kind: str, name: str) -> Object:
+        found: Object = json.loads(self.run("get", kind, name, "-o", "json"))
+        return found
+
+    def all(self, kinds: str) -> list[Object]:
+        items: list[Object] = json.loads(self.run("get", kinds, "-o", "json"))["items"]
+        return items
+
+    def names(self, kinds: str) -> set[str]:
+        return {f"{o['kind']}/{o['metadata']['name']}" for o in self.all(kinds)}
+
+    def condition(self, type_: str, name: str = "js") -> Object:
+        conditions = self.get("jobset", name).get("status", {}).get("conditions", [])
+        return next((c for c in conditions if c["type"] == type_), {"status": "", "reason": "", "message": ""})
+
+    def events(self, name: str = "js") -> list[tuple[str, str]]:
+        of = f"involvedObject.kind=JobSet,involvedObject.name={name}"
+        items = json.loads(self.run("get", "events", "--field-selector", of, "-o", "json"))["items"]
+        return [(e["type"], e["reason"]) for e in items]
+
+    def wait_true(self, type_: str, name: str = "js") -> Object:
+        def is_true() -> Object | None:
+            condition = self.condition(type_, name)
+            assert condition["status"] == "True", f"{name}: {type_} is {condition}"
+            return condition
+
+        found = wait_for(is_true, f"{type_} of {name}", 60)
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+def cluster(kubectl: Kubectl, namespace: str) -> Cluster:
+    return Cluster(kubectl, namespace)
+
+
+def test_a_gang_runs_to_its_end(cluster: Cluster) -> None:
+    jobset = manifest("js", replicated_job("driver", "sleep 1"), replicated_job("w", "sleep 1", 2, 2), scheduling=GANG)
+    cluster.apply(jobset)
+    group = names.workload_name(cluster.namespace, "js")
+    seen = wait_for(lambda: cluster.names(CHILDREN.removesuffix(",pods")) or None, "children")
+    assert wait_for(lambda: "Job/js-w-1" in cluster.names("jobs"), "the Jobs")
+    assert seen <= {
+        f"Workload/{group}",
+        f"PodGroup/{group}",
+        "Service/js",
+        "Job/js-driver-0",
+        "Job/js-w-0",
+        "Job/js-w-1",
+    }
+    cluster.wait_true("Completed")
+    assert cluster.get("jobset", "js")["status"]["terminalState"] == "Completed"
+    assert wait_for(lambda: not cluster.names("workloads,podgroups"), "no reservation is left")
+    assert cluster.names("jobs") == {"Job/js-driver-0", "Job/js-w-0", "Job/js-w-1"}
+    assert wait_for(lambda: ("Normal", "AllJobsCompleted") in cluster.events(), "the event")
+
+
+def test_deleting_the_jobset_leaves_nothing(cluster: Cluster) -> None:
+    cluster.apply(manifest("js", replicated_job("w", "sleep infinity", 2), scheduling=GANG))
+    wait_for(lambda: len(cluster.names("pods")) == 2, "the pods")
+    cluster.run("delete", "jobset", "js", "--wait=false")
+    assert wait_for(lambda: not cluster.names(CHILDREN), "nothing is left", 60)
+
+
+def test_a_failed_job_restarts_all_under_the_same_groups(cluster: Cluster) -> None:
+    failing = replicated_job("driver", "sleep 1; exit 3")
+    cluster.apply(
+        manifest(
+            "js", failing, replicated_job("w", "sleep infinity"), failurePolicy={"maxRestarts": 1}, scheduling=GANG
+        )
+    )
+    group = names.workload_name(cluster.namespace, "js")
+    first = wait_for(lambda: cluster.names("podgroups") and cluster.get("podgroup", group), "the PodGroup")
+    wait_for(lambda: cluster.get("jobset", "js").get("status", {}).get("restarts") == 1, "a restart", 60)
+
+    def second_attempt() -> bool:
+        jobs = cluster.all("jobs")
+        return [j["metadata"]["labels"]["jobset.sigs.k8s.io/restart-attempt"] for j in jobs] == ["1", "1"]
+
+    assert wait_for(second_attempt, "the Jobs of the second attempt", 60)
+    assert cluster.get("podgroup", group)["metadata"]["uid"] == first["metadata"]["uid"]
+    assert cluster.wait_true("Failed")["reason"] == "ReachedMaxRestarts"
+    assert ("Warning", "ReachedMaxRestarts") in wait_for(lambda: cluster.events(), "events")
+
+
+def test_suspended_it_holds_nothing_and_resumed_it_runs(cluster: Cluster) -> None:
+    cluster.apply(manifest("js", replicated_job("w", "sleep 1", 2), suspend=True, scheduling=GANG))
+    cluster.wait_true("Suspended")
+    assert cluster.names(CHILDREN) == {"Service/js", "Job/js-w-0", "Job/js-w-1"}
+    cluster.run("patch", "jobset", "js", "--type=merge", "-p", '{"spec":{"suspend":false}}')
+    cluster.wait_true("Completed")
+
+
+OTHERS: dict[str, Object] = {
+    "Service": {"apiVersion": "v1", "spec": {"ports": [{"port": 80}]}},
+    "Job": {"apiVersion": "batch/v1", "spec": replicated_job("x", "sleep infinity")["template"]["spec"]},
+    "Workload": {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "spec": {"podGroupTemplates": [{"name": "t", "schedulingPolicy": {"basic": {}}}]},
+    },
+    "PodGroup": {"apiVersion": "scheduling.k8s.io/v1beta1", "spec": {"schedulingPolicy": {"basic": {}}}},
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_an_object_of_someone_else_is_never_touched_and_is_told(cluster: Cluster, kind: str) -> None:
+    group = names.workload_name(cluster.namespace, "js")
+    name = {"Service": "js", "Job": "js-w-0", "Workload": group, "PodGroup": group}[kind]
+    cluster.apply({"kind": kind, "metadata": {"name": name}, **OTHERS[kind]})
+    before = cluster.get(kind, name)
+    cluster.apply(manifest("js", replicated_job("w", "sleep 1"), scheduling=GANG))
+    message = cluster.wait_true("Blocked")["message"]
+    assert f"{kind} {name}" in message
+    assert "nobody" in message
+    after = cluster.get(kind, name)
+    assert (after["metadata"]["uid"], after["spec"]) == (before["metadata"]["uid"], before["spec"])
+    assert not after["metadata"].get("ownerReferences")
+    assert not after["metadata"].get("deletionTimestamp")
+    assert wait_for(lambda: "Warning" in {type_ for type_, _ in cluster.events()}, "a warning event")
+    cluster.run("delete", kind, name)
+    cluster.wait_true("Completed")
+    assert cluster.condition("Blocked")["status"] == "False"
+
+
+def test_a_full_quota_is_told_and_ends_by_itself(cluster: Cluster) -> None:
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}}
+    cluster.apply({**quota, "spec": {"hard": {"count/jobs.batch": "0"}}})
+    wait_for(lambda: cluster.get("resourcequota", "q").get("status", {}).get("hard"), "the quota is counted")
+    cluster.apply(manifest("js", replicated_job("w", "sleep 1", 2)))
+    blocked = cluster.wait_true("Blocked")
+    assert blocked["reason"] == "JobCreationFailed"
+    assert "exceeded quota: q" in blocked["message"]
+    assert wait_for(lambda: ("Warning", "JobCreationFailed") in cluster.events(), "the event")
+    cluster.apply({**quota, "spec": {"hard": {"count/jobs.batch": "9"}}})
+    cluster.wait_true("Completed")
+
+
+def test_the_status_of_someone_elses_write_is_kept(cluster: Cluster) -> None:
+    """A label that is added while the controller writes the status is neither lost nor a reason to give up."""
+    cluster.apply(manifest("js", replicated_job("w", "sleep 1", 4)))
+    for number in range(8):
+        cluster.run("label", "jobset", "js", f"by-{number}=somebody")
+    cluster.wait_true("Completed")
+    assert len(cluster.get("jobset", "js")["metadata"]["labels"]) == 8
