@@ -199,6 +199,8 @@ def test_the_last_words_of_a_component_are_in_the_error(make_plane: MakePlane) -
     assert "NoSuchGate" in caught.value.message
     assert str(plane.log("apiserver")) in caught.value.message
     assert "gates" in caught.value.hint
+    without_flags = Plane(plane.directory)
+    assert without_flags.options == PlaneOptions()
 
 
 def test_gates_that_need_workloads_are_off_without_them(make_plane: MakePlane) -> None:

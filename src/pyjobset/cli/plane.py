@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 if TYPE_CHECKING:
+    from pyjobset.localplane.contents import NodeStatus
     from pyjobset.localplane.options import NodeLayout, PlaneOptions
-    from pyjobset.localplane.plane import NodeStatus, Plane, PlaneStatus
+    from pyjobset.localplane.plane import Plane, PlaneStatus
 
 Format = Literal["table", "json", "yaml"]
 Directory = Annotated[

@@ -16,15 +16,14 @@ import contextlib
 import json
 import os
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from pyjobset.errors import PlaneError, UsageError
-from pyjobset.localplane import binaries, kubeconfig, nodes, ports, stages, state
+from pyjobset.localplane import binaries, contents, kubeconfig, ports, stages, state
 from pyjobset.localplane.api import ApiServer, tls
 from pyjobset.localplane.components import (
     API_SERVER,
@@ -40,18 +39,14 @@ from pyjobset.localplane.components import (
     components,
     scheduler_configuration,
 )
-from pyjobset.localplane.crd import definition, established
+from pyjobset.localplane.contents import NodeStatus
 from pyjobset.localplane.files import locked, write_private
+from pyjobset.localplane.nodes import free_names
 from pyjobset.localplane.options import NodeLayout, PlaneOptions
-from pyjobset.localplane.processes import wait_until
 from pyjobset.localplane.progress import Progress
 from pyjobset.localplane.supervise import PortTaken, Supervisor
 
 _ATTEMPTS = 3
-_WAIT_SECONDS = 30
-_LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
-_NODES = "/api/v1/nodes"
-_NOT_READY = "node.kubernetes.io/not-ready"
 
 
 class ComponentStatus(Struct, frozen=True):
@@ -62,16 +57,6 @@ class ComponentStatus(Struct, frozen=True):
     pid: int
     port: int
     log: str
-
-
-class NodeStatus(Struct, frozen=True):
-    """One simulated node. `ready`: it says so and takes pods. `cpu` and `memory` are what pods may use of it."""
-
-    name: str
-    ready: bool
-    cpu: str
-    memory: str
-    labels: dict[str, str]
 
 
 class PlaneStatus(Struct, frozen=True):
@@ -199,32 +184,27 @@ class Plane:
     def nodes(self) -> list[NodeStatus]:
         """All nodes of the running plane, node-2 before node-10."""
         with self._api() as server:
-            found = [_node_status(item) for item in server.get(_NODES)["items"]]
-        return sorted(found, key=lambda n: (len(n.name), n.name))
+            return contents.list_nodes(server)
 
     def add_nodes(self, layout: NodeLayout) -> list[str]:
-        """Creates `layout.count` more nodes and returns their names."""
+        """Creates `layout.count` more nodes, waits until they take pods, and returns their names."""
         with self._api() as server:
-            taken = [item["metadata"]["name"] for item in server.get(_NODES)["items"]]
-            names = nodes.free_names(taken, layout.count)
-            for index, name in enumerate(names):
-                server.create(_NODES, nodes.manifest(name, layout, index))
-            self._await(lambda: _nodes_are_kept(server), "a new node", KWOK)
+            names = free_names([n.name for n in contents.list_nodes(server)], layout.count)
+            contents.create_nodes(server, names, layout)
+            contents.wait_for_nodes(server)
         return names
 
     def ensure_nodes(self, layout: NodeLayout) -> list[str]:
         """Makes node-0 to node-(count - 1) be there, and returns the names of those that were not."""
         with self._api() as server:
-            created = self._create_nodes(server, layout)
-            self._await(lambda: _nodes_are_kept(server), "a new node", KWOK)
+            created = contents.create_nodes(server, free_names((), layout.count), layout)
+            contents.wait_for_nodes(server)
         return created
 
     def remove_nodes(self, names: Sequence[str]) -> None:
         """Deletes nodes. Their pods are lost, as on a machine that died."""
         with self._api() as server:
-            lost = [name for name in names if not server.delete(f"{_NODES}/{name}")]
-        if lost:
-            raise UsageError(f"there is no node {', '.join(lost)}", hint="jobset nodes list shows them")
+            contents.delete_nodes(server, names)
 
     def _bring_up(self, options: PlaneOptions, renewed: set[str]) -> None:
         """One attempt: ports, files and then the components, each as soon as what it needs is ready."""
@@ -234,7 +214,7 @@ class Plane:
         held = running | ({"etcd-peer"} if ETCD in running else set())
         if options.port and known.ports.get(API_SERVER) != options.port and not ports.is_free(options.port):
             raise self._port_error(API_SERVER, options.port)
-        known = msgspec.structs.replace(known, options=options, ports=ports.assign(PORTS, wanted_ports, held))
+        known = msgspec.structs.replace(known, ports=ports.assign(PORTS, wanted_ports, held))
         if options.port and known.ports[API_SERVER] != options.port:
             raise self._port_error(API_SERVER, options.port)
         state.save(self.directory, known)
@@ -247,52 +227,33 @@ class Plane:
                 self._progress.step(f"Starting {name}")
             self._supervisor.wait([wanted[name]])
         with self._api(known.ports) as server:
-            self._bring_up_users(server, known, wanted)
+            self._bring_up_users(server, options, wanted, prepared=known.prepared)
+            version = server.get("/version")["gitVersion"]
+        # Options are remembered once they have worked.
+        state.save(self.directory, state.State(options, known.ports, version, prepared=True))
 
-    def _bring_up_users(self, server: ApiServer, known: state.State, wanted: Mapping[str, Component]) -> None:
+    def _bring_up_users(
+        self, server: ApiServer, options: PlaneOptions, wanted: Mapping[str, Component], *, prepared: bool
+    ) -> None:
         """Everything that needs the API server."""
         fresh_kwok = not self._supervisor.daemons[KWOK].pid()
         if fresh_kwok:
-            server.delete(_LEASES)  # a new kwok would wait for the old one's leases to run out
+            contents.forget_leases(server)
         users = [wanted[n] for n in (CONTROLLER_MANAGER, SCHEDULER, KWOK)]
         started = [c.name for c in users if self._supervisor.start(c)]
-        self._install(server, known.options)
-        if not known.prepared:
-            self._create_nodes(server, known.options.layout)
+        if not contents.install_crd(server) and options.controller:
+            raise PlaneError(
+                f"this installation of pyjobset lacks its CRD, pyjobset/crd/{contents.CRD_FILE}",
+                hint="install pyjobset again, or start the plane with --no-controller",
+            )
+        if not prepared:
+            contents.create_nodes(server, free_names((), options.layout.count), options.layout)
         if CONTROLLER in wanted:
             users.append(wanted[CONTROLLER])
             started += [CONTROLLER] if self._supervisor.start(wanted[CONTROLLER]) else []
         if started:
             self._progress.step(f"Starting {', '.join(started)}")
-        self._supervisor.wait(users, lambda: not fresh_kwok or _nodes_are_kept(server))
-        version = server.get("/version")["gitVersion"]
-        state.save(self.directory, msgspec.structs.replace(known, version=version, prepared=True))
-
-    def _install(self, server: ApiServer, options: PlaneOptions) -> None:
-        """The JobSet CRD, as this package has it."""
-        manifest = definition()
-        if manifest is None:
-            if options.controller:
-                raise PlaneError(
-                    "this installation of pyjobset has no CRD (pyjobset/crd)",
-                    hint="install pyjobset again, or start the plane with --no-controller",
-                )
-            return
-        name, text = manifest
-        path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
-        server.apply(path, text)
-        self._await(lambda: established(server.get(path)), "the JobSet CRD", API_SERVER)
-
-    def _await(self, condition: Callable[[], bool], what: str, by: str) -> None:
-        if not wait_until(condition, _WAIT_SECONDS):
-            raise PlaneError(
-                f"{what} was not ready after {_WAIT_SECONDS} seconds",
-                hint=f"jobset up repairs what is down; jobset logs {by} says more",
-            )
-
-    def _create_nodes(self, server: ApiServer, layout: NodeLayout) -> list[str]:
-        names = nodes.free_names((), layout.count)
-        return [n for i, n in enumerate(names) if server.create(_NODES, nodes.manifest(n, layout, i))]
+        self._supervisor.wait(users, lambda: not fresh_kwok or contents.is_settled(server))
 
     def _certificates(self) -> list[str]:
         from pyjobset.localplane import certificates
@@ -350,23 +311,3 @@ class Plane:
             f"{component} cannot have {shown}: another program listens there",
             hint="end that program, or choose another port with --port (0 is any free one)",
         )
-
-
-def _nodes_are_kept(server: ApiServer) -> bool:
-    """Are all nodes Ready and held by the kwok that runs now?"""
-    found = [_node_status(item) for item in server.get(_NODES)["items"]]
-    return all(n.ready for n in found) and len(server.get(_LEASES)["items"]) >= len(found)
-
-
-def _node_status(item: Mapping[str, Any]) -> NodeStatus:
-    conditions = item["status"].get("conditions", [])
-    resources = item["status"].get("allocatable", {})
-    says_so = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
-    tainted = any(t["key"] == _NOT_READY for t in item["spec"].get("taints", []))
-    return NodeStatus(
-        name=item["metadata"]["name"],
-        ready=says_so and not tainted,
-        cpu=resources.get("cpu", ""),
-        memory=resources.get("memory", ""),
-        labels=item["metadata"].get("labels", {}),
-    )
