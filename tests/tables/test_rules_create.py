@@ -30,6 +30,8 @@ IN_PLACE = {
 }
 
 
+ONE_POD = {f"{WORKERS}.template.spec.parallelism": ABSENT, f"{WORKERS}.template.spec.completions": ABSENT}
+
 NAMES = [
     Case("jobset-name", "metadata.name", {"metadata.name": "1js"}, {"metadata.name": "j-1"}),
     Case("jobset-name", "metadata.name", {"metadata.name": "a.b"}, {}),
@@ -61,10 +63,23 @@ NAMES = [
     Case(
         "job-name",
         f"{WORKERS}.name",
-        {f"{WORKERS}.name": "w" * 58, f"{WORKERS}.replicas": 11, f"{WORKERS}.template.spec.completions": ABSENT}
-        | {f"{WORKERS}.template.spec.parallelism": ABSENT},
-        {f"{WORKERS}.name": "w" * 58, f"{WORKERS}.replicas": 10, f"{WORKERS}.template.spec.completions": ABSENT}
-        | {f"{WORKERS}.template.spec.parallelism": ABSENT},
+        {
+            f"{WORKERS}.name": "w" * 58,
+            f"{WORKERS}.replicas": 11,
+            f"{WORKERS}.template.spec.completionMode": "NonIndexed",
+        },
+        {
+            f"{WORKERS}.name": "w" * 58,
+            f"{WORKERS}.replicas": 10,
+            f"{WORKERS}.template.spec.completionMode": "NonIndexed",
+        },
+    ),
+    # without completions there is one pod, and batch/v1 asks for a hostname of 63: js-NAME-1-0
+    Case(
+        "pod-name",
+        f"{WORKERS}.name",
+        {f"{WORKERS}.name": "w" * 57, **ONE_POD},
+        {f"{WORKERS}.name": "w" * 56, **ONE_POD},
     ),
     # js-NAME-1-1-xxxxx has 63 characters with a name of 50
     Case("pod-name", f"{WORKERS}.name", {f"{WORKERS}.name": "w" * 51}, {f"{WORKERS}.name": "w" * 50}),
@@ -275,7 +290,7 @@ VOLUMES = [
         {CLAIM: {"metadata": {"name": "data"}}},
         {
             CLAIM: {"metadata": {"name": "data"}},
-            f"{DRIVER_POD}.initContainers": [{"name": "i", "volumeDevices": [{"name": "data"}]}],
+            f"{DRIVER_POD}.initContainers": [{"name": "i", "volumeDevices": [{"name": "data", "devicePath": "/d"}]}],
         },
     ),
     Case(

@@ -62,12 +62,16 @@ def _names_of(jobset: JobSet, replicated_job: ReplicatedJob, path: str) -> Itera
     if len(job) > names.LABEL_LENGTH_MAX:
         yield registry.JOB_NAME.at(f"{path}.name", name, _too_long("the Job name", job))
         return
-    count = completions(replicated_job.template)
-    if count is None or not is_indexed(replicated_job.template):
-        return
-    pod = f"{names.pod_hostname(job, max(0, count - 1))}-{GENERATED_SUFFIX}"
-    if len(pod) > names.LABEL_LENGTH_MAX:
-        yield registry.POD_NAME.at(f"{path}.name", name, _too_long("the pod name", pod))
+    if is_indexed(replicated_job.template):
+        what, pod = _longest_pod(job, completions(replicated_job.template))
+        if len(pod) > names.LABEL_LENGTH_MAX:
+            yield registry.POD_NAME.at(f"{path}.name", name, _too_long(what, pod))
+
+
+def _longest_pod(job: str, count: int | None) -> tuple[str, str]:
+    """What must fit into a label of an Indexed Job's last pod. Without completions batch/v1 looks at the hostname."""
+    hostname = names.pod_hostname(job, max(0, (count or 1) - 1))
+    return ("the hostname", hostname) if count is None else ("the pod name", f"{hostname}-{GENERATED_SUFFIX}")
 
 
 def _too_long(what: str, name: str) -> str:

@@ -31,7 +31,7 @@ _INTEGER_BITS_MAX = 64
 def parse(manifest: Any) -> JobSet:
     """The typed JobSet. Raises InvalidSpec, with all problems, where the manifest breaks the schema of one.
 
-    Templates stay the plain mappings that they are; only integers spelled as 3.0 become 3, as on the API server.
+    Templates stay the plain mappings that they are, but as the API server has it: 3.0 becomes 3, and nulls go.
     """
     jobset, problems = read(manifest)
     if problems:
@@ -65,7 +65,7 @@ class _Walk:
         self._size = 0
 
     def json(self, value: Any) -> Any:
-        """The value with only what JSON has: it was made by a YAML loader or a program."""
+        """The value with only what JSON has, whatever a YAML loader or a program made, and no null in an object."""
         kind = type(value)
         if kind is str:
             self._spend(VALUE_SIZE + len(value))
@@ -94,7 +94,7 @@ class _Walk:
         if not isfinite(value):
             self._report(registry.WRONG_TYPE, value, "must be a finite number")
             return value
-        return int(value) if value.is_integer() else value
+        return int(value) if value.is_integer() and abs(value) < 2**63 else value
 
     def _object(self, value: Mapping[Any, Any]) -> Mapping[str, Any]:
         if self._is_too_deep():
@@ -110,8 +110,9 @@ class _Walk:
             self._trail.append(key)
             if not key.isascii() and not _is_unicode(key):
                 self._report(registry.WRONG_TYPE, None, "has a name that is not Unicode text")
-            items[key] = self.json(item)
-            has_changed = has_changed or items[key] is not item
+            if item is not None:
+                items[key] = self.json(item)
+                has_changed = has_changed or items[key] is not item
             self._trail.pop()
         return items if has_changed or len(items) < len(value) else value
 
@@ -185,7 +186,7 @@ class _Walk:
             if field is None:
                 if not fields.is_open and isinstance(key, str) and key not in fields.ignored:
                     self._report(registry.UNKNOWN_FIELD, hint=hint_for_unknown(key, fields))
-            elif item is not None:
+            else:
                 checked = self._check(field, item)
                 known[key] = item if field.is_carried else checked
             self._trail.pop()
@@ -211,7 +212,7 @@ class _Walk:
     def _item(self, key: str | int, field: Field, item: Any) -> Any:
         self._trail.append(key)
         if item is None and field.kind != "anything":
-            self._report(registry.NULL_VALUE, hint='write "" for an empty value' if field.kind == "a string" else "")
+            self._report(registry.NULL_VALUE)
         else:
             item = self._check(field, item)
         self._trail.pop()

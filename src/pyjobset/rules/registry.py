@@ -28,9 +28,7 @@ UNKNOWN_FIELD = Rule(
     "unknown-field", "any field", "is not a field of the API", "remove it, or correct its spelling", "parse"
 )
 WRONG_TYPE = Rule("wrong-type", "any field", "has the wrong type", "write a value of the field's type", "parse")
-NULL_VALUE = Rule(
-    "null-value", "any list item or map value", "must not be null", "leave it out, or write a value", "parse"
-)
+NULL_VALUE = Rule("null-value", "any list item", "must not be null", "remove the item, or write a value", "parse")
 NUMBER_RANGE = Rule(
     "number-range", "any integer", "does not fit the field's integer type", "write a number in the range", "parse"
 )

@@ -11,7 +11,7 @@ from pyjobset.objects.meta import Struct
 from pyjobset.objects.schema import schema
 
 Count = Annotated[int | None, schema(minimum=0)]
-RequiredName = Annotated[str | None, schema(required=True)]
+Required = Annotated[str | None, schema(required=True)]
 
 
 class Open(Struct, frozen=True):
@@ -33,23 +33,29 @@ class Port(Open, frozen=True):
 
 
 class Mount(Open, frozen=True):
-    name: RequiredName = None
+    name: Required = None
+    mount_path: Required = None
+
+
+class Device(Open, frozen=True):
+    name: Required = None
+    device_path: Required = None
 
 
 class Container(Open, frozen=True):
-    name: RequiredName = None
+    name: Required = None
     ports: tuple[Port, ...] | None = None
     volume_mounts: tuple[Mount, ...] | None = None
-    volume_devices: tuple[Mount, ...] | None = None
+    volume_devices: tuple[Device, ...] | None = None
     resources: dict[str, Any] | None = None
 
 
 class Volume(Open, frozen=True):
-    name: RequiredName = None
+    name: Required = None
 
 
 class PodClaim(Open, frozen=True):
-    name: RequiredName = None
+    name: Required = None
     resource_claim_name: str | None = None
     resource_claim_template_name: str | None = None
 
