@@ -39,6 +39,12 @@ class Shell:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
+    def look(self) -> None:
+        """Runs the commands that the comments of the applied examples give for looking."""
+        for line in "\n".join(Path(path).read_text() for path in self.applied).splitlines():
+            if line.startswith(("#   kubectl get ", "#   kubectl describe ")):
+                self.run(line.removeprefix("#").partition("   # ")[0].strip())
+
     def objects(self, kind: str, jobset: str) -> list[dict[str, Any]]:
         """The objects of a kind that belong to a JobSet."""
         listed = json.loads(self.run(f"kubectl get {kind} -n default -l {LABEL}={jobset} -o json"))

@@ -65,6 +65,7 @@ def test_whole_jobset_gang(default: Shell) -> None:
         f"gang-training-{j}" for j in ("driver-0", "workers-0", "workers-1")
     ]
     assert all(f'"scheduling.k8s.io/group-template-name":"{template["name"]}"' in line for line in lines)
+    default.look()
 
 
 def test_single_gang(default: Shell) -> None:
@@ -72,6 +73,7 @@ def test_single_gang(default: Shell) -> None:
     has(default, (1, 1, 2))
     assert min_counts(default) == ["8"]
     default.pods_running("single-gang", 8)
+    default.look()
 
 
 def test_no_scheduling_baseline(default: Shell) -> None:
@@ -83,6 +85,7 @@ def test_no_scheduling_baseline(default: Shell) -> None:
     assert "no-sched-baseline" not in default.run("kubectl get podgroups -n default")
     assert "scheduling.k8s.io" not in default.run(ANNOTATIONS)
     assert all("schedulingGroup" not in pod["spec"] for pod in default.objects("pods", "no-sched-baseline"))
+    default.look()
 
 
 def test_independent_pod_groups_per_replicated_job(default: Shell) -> None:
@@ -90,6 +93,7 @@ def test_independent_pod_groups_per_replicated_job(default: Shell) -> None:
     has(default, (1, 2, 3))
     assert min_counts(default) == ["1", "4"]
     default.pods_running("per-rj-independent", 5)
+    default.look()
 
 
 def test_one_pod_group_over_two_replicated_jobs(default: Shell) -> None:
@@ -101,6 +105,7 @@ def test_one_pod_group_over_two_replicated_jobs(default: Shell) -> None:
     )
     assert default.run(command) == "5\n"
     default.pods_running("per-rj-grouped", 5)
+    default.look()
 
 
 def test_a_pod_group_per_job(default: Shell) -> None:
@@ -108,6 +113,7 @@ def test_a_pod_group_per_job(default: Shell) -> None:
     has(default, (1, 3, 3))
     assert min_counts(default) == ["1", "2", "2"]
     default.pods_running("per-ij-job-independent", 5)
+    default.look()
 
 
 def test_workers_on_one_rack(default: Shell, kubectl: Kubectl) -> None:
@@ -121,6 +127,7 @@ def test_workers_on_one_rack(default: Shell, kubectl: Kubectl) -> None:
     workers = {racks[node] for pod, node in nodes.items() if "-workers-" in pod}
     assert len(workers) == 1
     assert None not in workers
+    default.look()
 
 
 def test_a_gang_on_one_slice(default: Shell, kubectl: Kubectl) -> None:
@@ -135,6 +142,7 @@ def test_a_gang_on_one_slice(default: Shell, kubectl: Kubectl) -> None:
     assert json.loads(constraints) == {"topology": [{"key": "cloud.google.com/gke-tpu-slice"}]}
     slices = labels_of_nodes(kubectl, "cloud.google.com/gke-tpu-slice")
     assert len({slices[node] for node in nodes.values()}) == 1
+    default.look()
 
 
 def test_sequenced_startup(default: Shell) -> None:
@@ -142,6 +150,7 @@ def test_sequenced_startup(default: Shell) -> None:
     wait_for(lambda: default.objects("podgroups", "sequenced-gang"), "PodGroups")
     assert min_counts(default) == ["1", "2"]
     default.pods_running("sequenced-gang", 3)  # the leader waits until the worker's Job was made and runs
+    default.look()
 
 
 def test_suspend_and_resume(default: Shell) -> None:
@@ -155,6 +164,7 @@ def test_suspend_and_resume(default: Shell) -> None:
     default.run("""kubectl patch jobset gang-suspend -n default --type=merge -p '{"spec":{"suspend":false}}'""")
     wait_for(lambda: default.run(names) == before, "the same Workload and PodGroup")
     default.pods_running("gang-suspend", 2)
+    default.look()
 
 
 def test_an_elastic_gang_grows_in_place(default: Shell) -> None:
@@ -171,6 +181,7 @@ def test_an_elastic_gang_grows_in_place(default: Shell) -> None:
     default.pods_running("gang-elastic", 4)
     assert default.run(min_count) == "4\n"
     assert default.run(uids) == before
+    default.look()
 
 
 def test_a_claim_of_the_pod_group(default: Shell) -> None:
@@ -182,6 +193,7 @@ def test_a_claim_of_the_pod_group(default: Shell) -> None:
     wait_for(lambda: default.objects("podgroups", "dra-shared-claim"), "a PodGroup")
     claim = {"name": "imex-channel", "resourceClaimTemplateName": "imex-channel-template"}
     assert json.loads(default.run(command)) == [claim]
+    default.look()
 
 
 def test_a_gang_of_higher_priority_takes_the_place(make_plane: MakePlane) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Format = Literal["table", "yaml", "json"]
 
-JOBS_MAX = 100_000
+JOBS_MAX = 20_000
 """Of all JobSets together. More is a slip of the finger, and would take minutes to print."""
 
 
