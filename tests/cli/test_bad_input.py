@@ -2,7 +2,6 @@
 
 import io
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -65,12 +64,10 @@ BYTES = {
 def test_what_is_no_manifest_at_all_is_wrong_usage(run: Run, tmp_path: Path, content: bytes, message: str) -> None:
     file = tmp_path / "m.yaml"
     file.write_bytes(content)
-    began = time.process_time()
     ended = run("plan", "-f", file)
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err
     assert "hint: " in ended.err
-    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be"])

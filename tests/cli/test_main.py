@@ -1,5 +1,7 @@
 """What a person reads when something goes wrong, and the exit codes that scripts act on."""
 
+import errno
+import os
 import runpy
 import sys
 from pathlib import Path
@@ -107,28 +109,43 @@ def test_version_and_help(run: Run) -> None:
     assert alone.out == run("--help").out
 
 
-def test_a_reader_that_leaves_ends_it_quietly(
-    run: Run, gang: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+class Broken:
+    """A stdout that cannot be written to."""
+
+    def __init__(self, number: int, descriptor: int) -> None:
+        self.number = number
+        self.descriptor = descriptor
+
+    def write(self, _: str) -> int:
+        raise OSError(self.number, os.strerror(self.number))
+
+    def flush(self) -> None:
+        self.write("")
+
+    def fileno(self) -> int:
+        return self.descriptor
+
+
+@pytest.mark.parametrize(
+    ("number", "err"),
+    [(errno.EPIPE, ""), (errno.ENOSPC, "error: cannot write the output: no space left on device\n")],
+)
+def test_an_output_that_takes_no_more(
+    gang: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    number: int,
+    err: str,
 ) -> None:
-    class Left:
-        """A pipe whose other end is closed, as stdout of `jobset plan | true`."""
-
-        file = (tmp_path / "descriptor").open("w")
-
-        def write(self, _: str) -> int:
-            raise BrokenPipeError(32, "Broken pipe")
-
-        def flush(self) -> None:
-            raise BrokenPipeError(32, "Broken pipe")
-
-        def fileno(self) -> int:
-            return self.file.fileno()
-
-    monkeypatch.setattr(sys, "stdout", Left())
-    with pytest.raises(SystemExit) as ended:
-        sys.exit(cli.main(["plan", "-f", str(gang)]))
+    """`jobset plan | true` is quiet, a full disk is not."""
+    with (tmp_path / "descriptor").open("w") as file:
+        monkeypatch.setattr(sys, "stdout", Broken(number, file.fileno()))
+        with pytest.raises(SystemExit) as ended:
+            sys.exit(cli.main(["plan", "-f", str(gang)]))
+    monkeypatch.undo()
     assert ended.value.code == 1
-    Left.file.close()
+    assert capsys.readouterr().err == err
 
 
 @pytest.mark.parametrize("module", ["pyjobset", "pyjobset.cli.main"])

@@ -5,6 +5,7 @@ imports what it needs when it runs, so that `jobset plan` and every `--help` sta
 error tree: 2 wrong usage, 3 an invalid spec, 4 refused, 5 unavailable; 130 after Ctrl-C. A bug shows its traceback.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -29,7 +30,7 @@ Examples:
 
 def app() -> typer.Typer:
     """All commands. Made on demand: tests and the reference of the docs walk it too."""
-    from pyjobset.cli import demo, plan, tree
+    from pyjobset.cli import controller, demo, plan, plane, tree
 
     root = typer.Typer(
         rich_markup_mode=None,
@@ -38,13 +39,8 @@ def app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
     )
     root.callback(invoke_without_command=True, help=_HELP)(_root)
-    for module in (plan, tree, demo):
+    for module in (plan, tree, demo, plane, controller):
         module.register(root)
-    for name in ("plane", "controller"):
-        try:
-            __import__(f"pyjobset.cli.{name}", fromlist=["register"]).register(root)
-        except ModuleNotFoundError:
-            continue
     return root
 
 
@@ -79,9 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if errors is None or bugs is not None:
             raise
         return _fail([e for e in errors.exceptions if isinstance(e, JobSetError)])
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads: say nothing more
-        return 1
+    except OSError as error:
+        return _cannot_write(error)
     return code if isinstance(code, int) else 0
 
 
@@ -93,6 +88,16 @@ def run() -> None:
 def program() -> str:
     """How the person called us, for usage lines."""
     return "kubectl jobset" if Path(sys.argv[0]).name.startswith("kubectl-") else "jobset"
+
+
+def _cannot_write(error: OSError) -> int:
+    """Nobody reads the output any more, which is no news, or the disk is full. Other errors are bugs."""
+    if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EDQUOT):
+        raise error
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still in the buffer goes there
+    if error.errno != errno.EPIPE:
+        sys.stderr.write(f"error: cannot write the output: {os.strerror(error.errno).lower()}\n")
+    return 1
 
 
 def _usage(error: click.ClickException) -> int:
