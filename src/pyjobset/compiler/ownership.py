@@ -11,19 +11,8 @@ from pyjobset.objects.meta import Manifest, ObjectMeta, OwnerReference, Struct
 from pyjobset.objects.resources import Resource
 
 
-def owner_reference(jobset: JobSet) -> OwnerReference:
-    return OwnerReference(
-        api_version=API_VERSION,
-        kind=KIND,
-        name=jobset.metadata.name,
-        uid=jobset.metadata.uid,
-        controller=True,
-        block_owner_deletion=True,
-    )
-
-
 def owner_manifest(jobset: JobSet) -> Manifest:
-    """The same for objects that we write as plain JSON. `uid` is there even before the API server gave one."""
+    """For objects that we write as plain JSON. `uid` is there even before the API server gave one."""
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -35,11 +24,20 @@ def owner_manifest(jobset: JobSet) -> Manifest:
 
 
 def owned_metadata(jobset: JobSet, name: str) -> ObjectMeta:
+    """For objects that we write as structs."""
+    owner = OwnerReference(
+        api_version=API_VERSION,
+        kind=KIND,
+        name=jobset.metadata.name,
+        uid=jobset.metadata.uid,
+        controller=True,
+        block_owner_deletion=True,
+    )
     return ObjectMeta(
         name=name,
         namespace=jobset.metadata.namespace,
         labels={labels.JOBSET_NAME: jobset.metadata.name},
-        owner_references=(owner_reference(jobset),),
+        owner_references=(owner,),
     )
 
 
