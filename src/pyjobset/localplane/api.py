@@ -38,8 +38,8 @@ def healthy(port: int, path: str, context: ssl.SSLContext | None) -> bool:
 class ApiServer:
     """The plane's API server, spoken to as its administrator. One kept connection; not for use by several threads."""
 
-    def __init__(self, port: int, context: ssl.SSLContext) -> None:
-        self._connection = _connection(port, context, TIMEOUT_SECONDS)
+    def __init__(self, port: int, context: ssl.SSLContext, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+        self._connection = _connection(port, context, timeout_seconds)
 
     def __enter__(self) -> Self:
         return self

@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from pyjobset.errors import PlaneError, UsageError
 from pyjobset.localplane import binaries, contents, kubeconfig, ports, stages, state
-from pyjobset.localplane.api import ApiServer, tls
+from pyjobset.localplane.api import TIMEOUT_SECONDS, ApiServer, tls
 from pyjobset.localplane.components import (
     API_SERVER,
     CONTROLLER,
@@ -47,6 +47,7 @@ from pyjobset.localplane.progress import Progress
 from pyjobset.localplane.supervise import PortTaken, Supervisor
 
 _ATTEMPTS = 3
+_STATUS_SECONDS = 5
 
 
 class ComponentStatus(Struct, frozen=True):
@@ -132,9 +133,9 @@ class Plane:
         with_controller = known.options.controller
         shown = [self._component_status(n, known.ports) for n in NAMES if n != CONTROLLER or with_controller]
         found = None
-        if self.exists and self._supervisor.daemons[API_SERVER].pid():
-            with contextlib.suppress(PlaneError):
-                found = self.nodes()
+        if {ETCD, API_SERVER} <= {c.name for c in shown if c.running}:
+            with contextlib.suppress(PlaneError), self._api(known.ports, timeout_seconds=_STATUS_SECONDS) as server:
+                found = contents.list_nodes(server)
         return PlaneStatus(
             running=found is not None and all(c.running for c in shown),
             directory=str(self.directory),
@@ -283,11 +284,11 @@ class Plane:
         pid = daemon.pid()
         return ComponentStatus(name, bool(pid), pid, known_ports.get(name, 0), str(daemon.log))
 
-    def _api(self, known_ports: Mapping[str, int] | None = None) -> ApiServer:
+    def _api(self, known_ports: Mapping[str, int] | None = None, timeout_seconds: float = TIMEOUT_SECONDS) -> ApiServer:
         known_ports = known_ports or self._state().ports
         if not known_ports:
             raise PlaneError(f"there is no local plane in {self.directory}", hint="jobset up starts one")
-        return ApiServer(known_ports[API_SERVER], tls(self._places.pki, "ca", "admin"))
+        return ApiServer(known_ports[API_SERVER], tls(self._places.pki, "ca", "admin"), timeout_seconds)
 
     def _state(self) -> state.State:
         return state.load(self.directory) or state.State()

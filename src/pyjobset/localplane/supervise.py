@@ -17,6 +17,8 @@ from pyjobset.localplane.processes import Daemon, stop, wait_until
 
 START_SECONDS = 120
 GRACE_SECONDS = 15
+API_SERVER_GRACE_SECONDS = 3
+"""An API server waits for those who watch it, such as a `kubectl get -w` that somebody left. It keeps no state."""
 _TAIL_LINES = 12
 _KEPT_VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "LANG", "LC_ALL", "GOMAXPROCS", "GOMEMLIMIT")
 _KEPT_PREFIXES = ("PYTHON", "COVERAGE")
@@ -93,9 +95,9 @@ class Supervisor:
         """Ends components in the order that lets each finish: first those that use the API server, etcd last."""
         users = [self.daemons[n] for n in NAMES if n in names and n not in (ETCD, API_SERVER)]
         stop(users, grace_seconds=GRACE_SECONDS)
-        for name in (API_SERVER, ETCD):
+        for name, seconds in ((API_SERVER, API_SERVER_GRACE_SECONDS), (ETCD, GRACE_SECONDS)):
             if name in names:
-                stop([self.daemons[name]], grace_seconds=GRACE_SECONDS)
+                stop([self.daemons[name]], grace_seconds=seconds)
 
     def _context(self, component: Component) -> ssl.SSLContext | None:
         return context(self._places.pki, component.name)
