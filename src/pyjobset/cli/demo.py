@@ -183,10 +183,11 @@ def _short(path: Path) -> str:
 
 def _farewell(plane: "Plane", path: Path, directory: Path | None) -> list[str]:
     import shutil
+    from shlex import quote
 
     program = how_called()
-    where = f" --dir {directory}" if directory else ""
-    kubectl = "kubectl" if shutil.which("kubectl") else str(plane.kubectl)
+    where = f" --dir {quote(str(directory))}" if directory else ""
+    kubectl = "kubectl" if shutil.which("kubectl") else quote(str(plane.kubectl))
     return [
         "The local Kubernetes keeps running. Use it:",
         f"  export KUBECONFIG=$({program} kubeconfig{where})",
