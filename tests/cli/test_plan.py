@@ -116,3 +116,27 @@ def test_in_order_startup(run: Run, tmp_path: Path) -> None:
     assert ended.code == 0
     assert ended.err.startswith("warning: JobSet no-sched-baseline in ")
     assert "spec.startupPolicy" in ended.err
+
+
+@pytest.mark.parametrize(("policy", "kept"), [("Delete", "deleted with the JobSet"), ("Retain", "kept")])
+def test_claims(run: Run, tmp_path: Path, policy: str, kept: str) -> None:
+    claims = f"""  volumeClaimPolicies:
+    - retentionPolicy:
+        whenDeleted: {policy}
+      templates:
+        - metadata:
+            name: data
+          spec:
+            accessModes: ["ReadWriteOnce"]
+            resources:
+              requests:
+                storage: 10Gi
+  network:
+"""
+    mount = "                  image: busybox:1.37\n"
+    mounted = f"{mount}                  volumeMounts:\n                    - name: data\n                      mountPath: /d\n"
+    file = changed(tmp_path, ("  network:\n", claims), (mount, mounted), example="no-scheduling-baseline")
+    ended = run("plan", "-f", file)
+    assert (ended.code, ended.err) == (0, "")
+    (row,) = (line.split(maxsplit=2) for line in ended.out.splitlines() if line.startswith("PersistentVolumeClaim"))
+    assert row == ["PersistentVolumeClaim", "data-no-sched-baseline", f"storage=10Gi {kept}"]
