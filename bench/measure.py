@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -61,10 +62,10 @@ class Program:
 
 def ours(*, arguments: str = "", profile: Path | None = None) -> Program:
     """Our controller, as `jobset controller` runs it. `profile`: where cProfile writes what took its time."""
-    profiler = ["-m", "cProfile", "-o", str(profile)] if profile else []
+    program = ["-m", "bench.profiled", str(profile)] if profile else ["-m", "pyjobset"]
     gates = "JobSetWorkloadAwareSchedulingAPI=true"
     flags = ["--kubeconfig={kubeconfig}", "--health-probe-bind-address={health}", f"--feature-gates={gates}"]
-    command = [sys.executable, *profiler, "-m", "pyjobset", "controller", *flags, "--zap-log-level=warning"]
+    command = [sys.executable, *program, "controller", *flags, "--zap-log-level=warning"]
     return Program("pyjobset", [*command, *shlex.split(arguments)])
 
 
@@ -87,6 +88,22 @@ class Running:
 
 
 @contextlib.contextmanager
+def compiled_python() -> Iterator[None]:
+    """Lets Python keep its compiled modules while the block runs: a start is measured as those see it who have started
+    the program before. Some workplaces switch that off."""
+    before = dict(os.environ)
+    with tempfile.TemporaryDirectory(prefix="jobset-bench-") as directory:
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = directory
+        try:
+            subprocess.run([sys.executable, "-c", "import pyjobset.controller.manager"], check=True)
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+
+@contextlib.contextmanager
 def running(program: Program, kubeconfig: Path, log: Path) -> Iterator[Running]:
     """Runs the controller until the block ends. `{run}` is the name of its log. Raises PlaneError, with the end of the
     log, if it is never ready."""
@@ -102,15 +119,25 @@ def running(program: Program, kubeconfig: Path, log: Path) -> Iterator[Running]:
             _stop(process)
 
 
-def cold_seconds(command: Sequence[str], times: int) -> list[float]:
-    """The wall time of a program from its start to its end, several times. Its output goes nowhere."""
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One run of a program from its start to its end."""
 
-    def run() -> float:
-        started = time.perf_counter()
+    seconds: float
+    cpu_seconds: float
+
+
+def cold(command: Sequence[str], times: int) -> list[Command]:
+    """Several runs after a first that does not count. Output goes nowhere."""
+
+    def run() -> Command:
+        before, started = os.times(), time.perf_counter()
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        return time.perf_counter() - started
+        seconds, after = time.perf_counter() - started, os.times()
+        user, system = after.children_user - before.children_user, after.children_system - before.children_system
+        return Command(seconds, user + system)
 
-    return [run() for _ in range(times)]
+    return [run() for _ in range(times + 1)][1:]
 
 
 def _wait_ready(process: subprocess.Popen[bytes], program: Program, health: str, log: Path) -> None:

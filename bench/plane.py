@@ -1,22 +1,27 @@
 """A fresh control plane for one trial, in a directory of its own that is gone afterwards.
 
-Bare, only etcd and the API server are left running: nothing but the controller and this bench asks them. Full, the
-controller-manager, the scheduler and simulated nodes run too. Our own controller is started by `measure.py`.
+Bare, only etcd and the API server are left running: nothing but the controller and this bench asks them. Collecting,
+the garbage collector runs too: a deleted Job is gone only after it has looked. Full, the controller-manager, the
+scheduler and simulated nodes run. The controllers to measure are started by `measure.py`.
 """
 
 import contextlib
 import os
 import signal
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from pyjobset.errors import PlaneError
 from pyjobset.localplane.options import NodeLayout, PlaneOptions
 from pyjobset.localplane.plane import Plane
+from pyjobset.localplane.processes import command_line
 
+Kind = Literal["bare", "collecting", "full"]
 USERS = ("kube-controller-manager", "kube-scheduler", "kwok")
 """The components that a bare plane does without."""
 NODES = NodeLayout(count=20, cpu="64", memory="256Gi", topology={})
@@ -36,18 +41,28 @@ class Server:
 
 
 @contextlib.contextmanager
-def fresh(*, full: bool, bin_dir: str = "") -> Iterator[Server]:
-    with tempfile.TemporaryDirectory(prefix="jobset-bench-") as name:
-        layout = NODES if full else NodeLayout(count=1, topology={})
+def fresh(kind: Kind, bin_dir: str = "") -> Iterator[Server]:
+    with tempfile.TemporaryDirectory(prefix="jobset-bench-") as name, contextlib.ExitStack() as ends:
+        layout = NODES if kind == "full" else NodeLayout(count=1, topology={})
         plane = Plane(Path(name) / "plane", PlaneOptions(controller=False, bin_dir=bin_dir, layout=layout))
+        ends.callback(plane.stop)
+        status = plane.start()
+        pids = {c.name: c.pid for c in status.components}
+        if kind != "full":
+            collector = [*command_line(pids["kube-controller-manager"]), "--controllers=garbage-collector-controller"]
+            _stop(plane)
+            if kind == "collecting":
+                ends.enter_context(_running(collector, Path(name) / "collector.log"))
+        yield Server(plane.kubeconfig, pids["kube-apiserver"], Path(name), status.version)
+
+
+@contextlib.contextmanager
+def _running(command: list[str], log: Path) -> Iterator[None]:
+    with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output) as process:
         try:
-            status = plane.start()
-            if not full:
-                _stop(plane)
-            server = next(c for c in status.components if c.name == "kube-apiserver")
-            yield Server(plane.kubeconfig, server.pid, Path(name), status.version)
+            yield
         finally:
-            plane.stop()
+            process.terminate()
 
 
 def _stop(plane: Plane) -> None:

@@ -6,18 +6,23 @@ the same run; what we want it to be stands in brackets. Nothing here passes or f
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from statistics import median
 from typing import Any
 
+import msgspec
+
 from bench import metrics
+from bench.measure import Command
 from bench.trial import Trial
+from bench.workloads import CHILDREN
 from pyjobset.cli.output import table
 
 Row = list[str]
 NONE = "-"
 SCALING_TARGET = 12
+COMMAND_TARGETS = {"jobset plan": "0.30"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,7 @@ class Group:
 
     @property
     def labels(self) -> Row:
-        return [self.first.workload.name, "full" if self.first.is_full else "bare", self.first.controller]
+        return [self.first.workload.name, self.first.plane, self.first.controller]
 
     def spread(self, figure: Callable[[Trial], float], digits: int = 2) -> str:
         return _spread([figure(trial) for trial in self.trials], digits)
@@ -52,13 +57,13 @@ def _spread(values: Sequence[float], digits: int = 2) -> str:
 
 def groups(trials: Iterable[Trial]) -> list[Group]:
     """In the order in which each first came."""
-    found: dict[tuple[str, bool, str], list[Trial]] = {}
+    found: dict[tuple[str, str, str], list[Trial]] = {}
     for trial in trials:
-        found.setdefault((trial.workload.name, trial.is_full, trial.controller), []).append(trial)
+        found.setdefault((trial.workload.name, trial.plane, trial.controller), []).append(trial)
     return [Group(tuple(runs)) for runs in found.values()]
 
 
-def text(trials: Sequence[Trial], extra: Sequence[str] = ()) -> str:
+def text(trials: Sequence[Trial], commands: Mapping[str, Sequence[Command]]) -> str:
     """The whole report."""
     found = groups(trials)
     works = {g.first.workload.name: g.first.workload.what for g in found}
@@ -69,7 +74,7 @@ def text(trials: Sequence[Trial], extra: Sequence[str] = ()) -> str:
         _requests(found),
         _starts(found),
         _scaling(found),
-        list(extra),
+        _commands(commands),
     ]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
@@ -91,12 +96,13 @@ def _time_and_cpu(found: Sequence[Group]) -> list[str]:
 
 
 def _against_the_loop(found: Sequence[Group]) -> list[str]:
-    headers = ["WORK", "PLANE", "CONTROLLER", "LOOP TIME s", "LOOP CPU s", "TIME RATIO", "CPU RATIO"]
+    headers = ["WORK", "PLANE", "CONTROLLER", "LOOP TIME s", "LOOP CPU s", "ITS CPU RATIO", "TIME / LOOP", "CPU / LOOP"]
     rows = [
         [
             *g.labels,
             g.spread(lambda t: t.loop.seconds if t.loop else 0.0),
             g.spread(lambda t: t.loop.cpu_seconds if t.loop else 0.0),
+            g.ratio(lambda t: t.loop.cpu_ratio if t.loop else None, None),
             g.ratio(lambda t: t.loop_ratio, g.first.workload.loop_ratio_target),
             g.ratio(lambda t: t.cpu_seconds / t.loop.cpu_seconds if t.loop else None, None),
         ]
@@ -125,24 +131,22 @@ class Counts:
     """Requests of one trial. With a full plane the cluster's own controllers are among `other`."""
 
     objects: int
-    """That a JobSet controller had to create."""
     posts: int
     """On the kinds of these objects."""
     conflicts: int
     status_writes: int
     """On JobSets."""
     other: int
-    """All the rest but the creation of the JobSets, which is ours."""
+    """All the rest but our own: a JobSet's creation, or its Job's failure."""
 
 
 def counted(trial: Trial) -> Counts:
-    expected = trial.workload.expected()
-    plurals = {f"{kind.lower()}s" for kind in expected}
+    plurals = {resource.plural for resource in CHILDREN.values()}
     posts = metrics.total(Counter({c: n for c, n in trial.calls.items() if c.resource in plurals}), "POST")
     statuses = Counter({c: n for c, n in trial.calls.items() if (c.resource, c.subresource) == ("jobsets", "status")})
     status_writes = metrics.total(statuses, "PATCH", "PUT", "APPLY")
     return Counts(
-        objects=expected.total(),
+        objects=trial.objects,
         posts=posts,
         conflicts=metrics.total(trial.calls, code="409"),
         status_writes=status_writes,
@@ -168,10 +172,10 @@ def _starts(found: Sequence[Group]) -> list[str]:
 
 def _scaling(found: Sequence[Group]) -> list[str]:
     """Works called `n` and `10n`: how much more CPU the bigger one took."""
-    by_name = {(g.first.workload.name, g.first.is_full, g.first.controller): g for g in found}
+    by_name = {(g.first.workload.name, g.first.plane, g.first.controller): g for g in found}
     rows = []
-    for (name, is_full, controller), big in by_name.items():
-        small = by_name.get((name.removeprefix("10"), is_full, controller))
+    for (name, plane, controller), big in by_name.items():
+        small = by_name.get((name.removeprefix("10"), plane, controller))
         if not name.startswith("10") or small is None:
             continue
         cpu = [median(t.cpu_seconds for t in g.trials) for g in (small, big)]
@@ -180,21 +184,35 @@ def _scaling(found: Sequence[Group]) -> list[str]:
     return table(["CONTROLLER", "JOBS", "CPU GROWTH"], rows) if rows else []
 
 
+def _commands(commands: Mapping[str, Sequence[Command]]) -> list[str]:
+    rows = [
+        [
+            name,
+            _spread([r.seconds for r in runs]),
+            _spread([r.cpu_seconds for r in runs]),
+            COMMAND_TARGETS.get(name, NONE),
+        ]
+        for name, runs in commands.items()
+    ]
+    return table(["COMMAND", "WALL s", "CPU s", "WANTED s"], rows) if rows else []
+
+
 def _cpu_target(trial: Trial) -> float | None:
     work = trial.workload
-    return work.cpu_ratio_target_full if trial.is_full else work.cpu_ratio_target
+    return work.cpu_ratio_target_full if trial.plane == "full" else work.cpu_ratio_target
 
 
-def data(trials: Sequence[Trial], machine: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
+def data(
+    trials: Sequence[Trial], machine: Mapping[str, Any], commands: Mapping[str, Sequence[Command]]
+) -> dict[str, Any]:
     """Everything that was measured, one entry a run, as plain JSON values."""
-    return {"machine": machine, **extra, "trials": [_plain(trial) for trial in trials]}
+    runs = {name: msgspec.to_builtins(list(found)) for name, found in commands.items()}
+    return {"machine": machine, "commands": runs, "trials": [_plain(trial) for trial in trials]}
 
 
 def _plain(trial: Trial) -> dict[str, Any]:
-    import msgspec
-
     plain: dict[str, Any] = msgspec.to_builtins(
-        {name: getattr(trial, name) for name in trial.__dataclass_fields__ if not name.endswith("calls")}
+        {field.name: getattr(trial, field.name) for field in fields(trial) if not field.name.endswith("calls")}
     )
     plain["cpuRatio"], plain["loopRatio"] = trial.cpu_ratio, trial.loop_ratio
     plain["requests"] = {str(call): count for call, count in sorted(trial.calls.items())}

@@ -12,27 +12,25 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import msgspec
 
 from bench import measure, plane, report, trial, workloads
-from bench.measure import Program
+from bench.measure import Command, Program
 from bench.progress import Progress
 from bench.trial import Settings, Trial
 from bench.workloads import Workload
-from pyjobset.cli.output import error_lines, table
+from pyjobset.cli.output import error_lines
 from pyjobset.errors import JobSetError, UsageError
 
 SMALL = 0.1
-PLAN_TARGET_SECONDS = 0.3
 
 
 def arguments(line: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description="Measures the controller on a real control plane.")
     add = parser.add_argument
-    add("works", nargs="*", metavar="WORK", help="a, b or d (default: all three)")
+    add("works", nargs="*", metavar="WORK", help="of a, b, c, c2, d (default: all)")
     add("--runs", type=int, default=3, help="runs of each work, each on a fresh plane (default 3)")
     add("--full", action="store_true", help="with controller-manager, scheduler and simulated nodes")
     add("--small", action="store_true", help="a tenth of each work, once: under a minute")
@@ -91,13 +89,19 @@ def run_trials(options: argparse.Namespace) -> list[Trial]:
             for work in works:
                 for program in measured:
                     progress.step(f"run {run} of {runs}: {work.name}, {work.what}, {program.name}")
-                    with plane.fresh(full=options.full, bin_dir=options.bin_dir) as server:
-                        one = trial.run(server, work, program, is_full=options.full, settings=settings)
-                        trials.append(_in_loop(one))
+                    kind = _plane(work, full=options.full)
+                    with plane.fresh(kind, options.bin_dir) as server:
+                        trials.append(_in_loop(trial.run(server, kind, work, program, settings)))
     return trials
 
 
-def plan_seconds(times: int) -> dict[str, list[float]]:
+def _plane(work: Workload, *, full: bool) -> plane.Kind:
+    if full:
+        return "full"
+    return "collecting" if work.restart_strategy else "bare"
+
+
+def cold_commands(times: int) -> dict[str, list[Command]]:
     """`jobset plan` from nothing, and a Python that does nothing, to compare."""
     manifest = workloads.standard()[-1].manifests("default")[0]
     with tempfile.TemporaryDirectory() as directory:
@@ -105,17 +109,9 @@ def plan_seconds(times: int) -> dict[str, list[float]]:
         file.write_bytes(msgspec.json.encode(manifest))
         plan = [sys.executable, "-m", "pyjobset", "plan", "-f", str(file)]
         return {
-            "jobset plan": measure.cold_seconds(plan, times),
-            "python": measure.cold_seconds([sys.executable, "-c", "pass"], times),
+            "jobset plan": measure.cold(plan, times),
+            "python": measure.cold([sys.executable, "-c", "pass"], times),
         }
-
-
-def plan_lines(seconds: dict[str, list[float]]) -> list[str]:
-    rows = [
-        [name, f"{min(s):.3f} / {median(s):.3f}", f"{PLAN_TARGET_SECONDS}" if name == "jobset plan" else report.NONE]
-        for name, s in seconds.items()
-    ]
-    return table(["COMMAND", "WALL s", "TARGET"], rows)
 
 
 def machine() -> dict[str, Any]:
@@ -127,8 +123,9 @@ def main(line: Sequence[str] | None = None) -> int:
     try:
         if not Path("/proc/self/stat").exists():
             raise UsageError("the bench reads /proc, which this system does not have", hint="run it on Linux")
-        trials = run_trials(options)
-        plans = plan_seconds(5)
+        with measure.compiled_python():
+            trials = run_trials(options)
+            commands = cold_commands(5)
     except KeyboardInterrupt:
         return 130
     except JobSetError as error:
@@ -139,10 +136,10 @@ def main(line: Sequence[str] | None = None) -> int:
             raise
         return max(_fail(error) for error in errors.exceptions if isinstance(error, JobSetError))
     if options.output == "json":
-        figures = report.data(trials, machine(), {"planSeconds": plans})
+        figures = report.data(trials, machine(), commands)
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(figures), indent=2).decode() + "\n")
     else:
-        sys.stdout.write(report.text(trials, plan_lines(plans)))
+        sys.stdout.write(report.text(trials, commands))
     return 0
 
 

@@ -4,7 +4,7 @@
     2. The controller is started and is ready; the JobSets are created; until all their objects exist.
     3. Until the JobSets have settled; then a quiet time, which should cost no request.
     4. The controller is stopped, and with `restart` one more is started among all these objects.
-    5. The bare loop, in a namespace of its own.
+    5. On a bare plane the loop, in a namespace of its own.
 
 Returns figures; judges nothing.
 """
@@ -12,19 +12,21 @@ Returns figures; judges nothing.
 import asyncio
 import itertools
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from bench import measure, metrics
 from bench.measure import Program, Running, Usage
 from bench.metrics import Calls
-from bench.plane import Server
+from bench.plane import Kind, Server
 from bench.watcher import Watcher
 from bench.workloads import CHILDREN, Workload, many_jobs
 from pyjobset.kube.client import Client, connect
 from pyjobset.objects.meta import Manifest
-from pyjobset.objects.resources import JOBSETS
+from pyjobset.objects.resources import JOBS, JOBSETS
 
 PARALLEL = 50
 """Requests at a time: as many as the controller sends for one JobSet."""
@@ -49,6 +51,10 @@ class Loop:
     cpu_seconds: float
     api_cpu_seconds: float
 
+    @property
+    def cpu_ratio(self) -> float | None:
+        return _ratio(self.cpu_seconds, self.api_cpu_seconds)
+
 
 @dataclass(frozen=True, slots=True)
 class Start:
@@ -61,13 +67,15 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """`seconds`: from the first JobSet's creation until all objects exist. CPU: until the JobSets have settled, the
-    start of the controller not counted; the API server's until the last object and the last change of a JobSet."""
+    """`seconds`: from the first JobSet's creation, or failure, until all objects exist. CPU: from then until all has
+    settled; the API server's until the last object and the last change of a JobSet."""
 
     workload: Workload
+    plane: Kind
     controller: str
-    is_full: bool
     start: Start
+    objects: int
+    """That the controller had to create."""
     seconds: float
     cpu_seconds: float
     api_cpu_seconds: float
@@ -79,32 +87,37 @@ class Trial:
 
     @property
     def cpu_ratio(self) -> float | None:
-        """None: too little work to be measured."""
-        return self.cpu_seconds / self.api_cpu_seconds if self.api_cpu_seconds else None
+        return _ratio(self.cpu_seconds, self.api_cpu_seconds)
 
     @property
     def loop_ratio(self) -> float | None:
         return None if self.loop is None else self.seconds / self.loop.seconds
 
 
+def _ratio(cpu_seconds: float, api_cpu_seconds: float) -> float | None:
+    """None: too little work to be measured."""
+    return cpu_seconds / api_cpu_seconds if api_cpu_seconds else None
+
+
 class Bench:
     """Trials on one server. The connection of the bench itself has no rate limit."""
 
-    def __init__(self, client: Client, server: Server, *, is_full: bool, settings: Settings) -> None:
+    def __init__(self, client: Client, server: Server, kind: Kind, settings: Settings) -> None:
         self._client = client
         self._server = server
-        self._is_full = is_full
+        self._kind = kind
+        self._is_full = kind == "full"
         self._settings = settings
         self._starts = itertools.count()
 
     async def run(self, workload: Workload, program: Program) -> Trial:
-        if not self._is_full:
+        if self._kind == "bare":
             await self._warm_up()
         await self._namespace(NAMESPACE)
         with self._running(program, workload) as controller:
             trial = await self._work(workload, program, controller)
         restart = await self._restart(program, workload) if self._settings.restart else None
-        loop = None if self._is_full else await self._loop(workload.children(LOOP_NAMESPACE))
+        loop = await self._loop(workload.children(LOOP_NAMESPACE)) if self._kind == "bare" else None
         return replace(trial, restart=restart, loop=loop)
 
     async def _work(self, workload: Workload, program: Program, controller: Running) -> Trial:
@@ -115,12 +128,19 @@ class Bench:
             nonlocal last
             last = Usage.of(server.pid)
 
+        expected = workload.expected()
         manifests = workload.manifests(NAMESPACE)
-        async with Watcher(self._client, NAMESPACE, workload.expected(), on_change=sample) as watcher:
+        async with Watcher(self._client, NAMESPACE, expected, on_change=sample) as watcher:
+            if workload.restart_strategy:
+                await self._post(manifests)
+                await watcher.complete(settings.timeout_seconds)
+                await watcher.settled(settings.timeout_seconds, ready=self._is_full)
+                expected = Counter({JOBS.kind: workload.jobs})
+                watcher.expect_more(expected)
             calls, api = await self._calls(), Usage.of(server.pid)
             own = controller.usage()
             started = time.perf_counter()
-            await self._post(manifests)
+            await (self._fail(manifests) if workload.restart_strategy else self._post(manifests))
             await watcher.complete(settings.timeout_seconds)
             seconds = time.perf_counter() - started
             await watcher.settled(settings.timeout_seconds, ready=self._is_full)
@@ -130,9 +150,10 @@ class Bench:
             quiet = await self._calls() - settled
         return Trial(
             workload=workload,
+            plane=self._kind,
             controller=program.name,
-            is_full=self._is_full,
             start=Start(controller.ready_seconds, controller.start.cpu_seconds, controller.start.rss_peak_mib),
+            objects=expected.total(),
             seconds=seconds,
             cpu_seconds=usage.cpu_seconds - own.cpu_seconds,
             api_cpu_seconds=last.cpu_seconds - api.cpu_seconds,
@@ -140,6 +161,17 @@ class Bench:
             calls=settled - calls,
             quiet_calls=quiet,
         )
+
+    async def _fail(self, jobsets: Sequence[Manifest]) -> None:
+        """Makes the first Job of each JobSet fail, as the Job controller would say it."""
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        reason = {"status": "True", "reason": "BackoffLimitExceeded", "message": "", "lastTransitionTime": now}
+        conditions = [{"type": kind, **reason} for kind in ("FailureTarget", "Failed")]
+        status = {"startTime": now, "failed": 1, "conditions": conditions}
+        for jobset in jobsets:
+            name = f"{jobset['metadata']['name']}-{jobset['spec']['replicatedJobs'][0]['name']}-0"
+            body = {"status": status}
+            await self._client.patch(JOBS, NAMESPACE, name, body, kind="merge", subresource="status")
 
     async def _restart(self, program: Program, workload: Workload) -> Start:
         """A controller that starts among all the objects, until it uses no more CPU."""
@@ -191,7 +223,7 @@ class Bench:
             yield controller
 
 
-async def run(server: Server, workload: Workload, program: Program, *, is_full: bool, settings: Settings) -> Trial:
+async def run(server: Server, kind: Kind, workload: Workload, program: Program, settings: Settings) -> Trial:
     """One trial on a fresh plane."""
     async with connect(kubeconfig=str(server.kubeconfig), qps=UNLIMITED, burst=UNLIMITED) as client:
-        return await Bench(client, server, is_full=is_full, settings=settings).run(workload, program)
+        return await Bench(client, server, kind, settings).run(workload, program)

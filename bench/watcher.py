@@ -29,7 +29,7 @@ class Watcher:
     def __init__(
         self, client: Client, namespace: str, expected: Mapping[str, int], *, on_change: Callable[[], None]
     ) -> None:
-        self._expected = dict(expected)
+        self._expected = Counter(expected)
         self._seen: Counter[str] = Counter()
         self._on_change = on_change
         self._complete = asyncio.Event()
@@ -53,6 +53,11 @@ class Watcher:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def expect_more(self, more: Mapping[str, int]) -> None:
+        """So many objects again, under new names or old ones."""
+        self._expected.update(more)
+        self._complete.clear()
 
     async def complete(self, timeout_seconds: float) -> None:
         """Until every expected object has appeared."""

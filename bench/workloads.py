@@ -31,6 +31,8 @@ class Workload:
     replicated_jobs: int
     replicas: int
     gang: bool = False
+    restart_strategy: str = ""
+    """Not empty: what is measured is a restart of the JobSets, after their first Jobs are there."""
     cpu_ratio_target: float | None = None
     cpu_ratio_target_full: float | None = None
     loop_ratio_target: float | None = None
@@ -58,43 +60,37 @@ class Workload:
             for i in range(self.replicated_jobs)
         ]
         scheduling: Manifest = {"scheduling": {"schedulingPolicy": {"gang": {}}}} if self.gang else {}
+        strategy = self.restart_strategy
+        policy: Manifest = {"failurePolicy": {"maxRestarts": 9, "restartStrategy": strategy}} if strategy else {}
         return {
             "apiVersion": API_VERSION,
             "kind": KIND,
             "metadata": {"name": name, "namespace": namespace},
-            "spec": {"replicatedJobs": groups, **scheduling},
+            "spec": {"replicatedJobs": groups, **scheduling, **policy},
         }
 
 
 def standard(scale: float = 1.0) -> Sequence[Workload]:
     """The works that we keep figures of. A smaller scale is for a quick look: its ratios say less."""
     sets, jobs = max(1, round(200 * scale)), max(1, round(1000 * scale))
-    return (
-        Workload(
-            name="a",
-            what=f"{sets} JobSets of 2 x 2 Jobs",
-            jobsets=sets,
-            replicated_jobs=2,
-            replicas=2,
-            cpu_ratio_target=0.22,
-        ),
+    many = [
+        Workload("a", f"{sets} JobSets of 2 x 2 Jobs", sets, 2, 2, cpu_ratio_target=0.22),
         many_jobs("b", jobs),
+    ]
+    restarts = [
         Workload(
-            name="d",
-            what=f"{sets} gang JobSets of 2 x 2 Jobs",
-            jobsets=sets,
-            replicated_jobs=2,
-            replicas=2,
-            gang=True,
-            cpu_ratio_target=0.22,
-        ),
-    )
+            name, f"{strategy} of {jobs // 2:,} Jobs", 1, 1, jobs // 2, restart_strategy=strategy, cpu_ratio_target=0.20
+        )
+        for name, strategy in (("c", "Recreate"), ("c2", "BlockingRecreate"))
+    ]
+    gangs = Workload("d", f"{sets} gang JobSets of 2 x 2 Jobs", sets, 2, 2, gang=True, cpu_ratio_target=0.22)
+    return (*many, *restarts, gangs)
 
 
 def many_jobs(name: str, jobs: int) -> Workload:
     return Workload(
-        name=name,
-        what=f"one JobSet of {jobs:,} Jobs",
+        name,
+        f"one JobSet of {jobs:,} Jobs",
         jobsets=1,
         replicated_jobs=1,
         replicas=jobs,
