@@ -9,7 +9,6 @@ import logging
 import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import aclosing
-from time import monotonic
 from typing import Generic, TypeVar
 
 from pyjobset.errors import JobSetError, Refused
@@ -74,11 +73,11 @@ class Cache(Generic[T]):
     async def run(self) -> None:
         """Mirrors until cancelled. No error ends it."""
         while True:
-            started = monotonic()
+            started = _now()
             try:
                 await self._turn()
                 # The server ended the watch, as it does every few minutes.
-                pause = 0.0 if monotonic() - started > SHORT_WATCH_SECONDS else self._backoff()
+                pause = 0.0 if _now() - started > SHORT_WATCH_SECONDS else self._backoff()
             except Expired as error:
                 self._is_listed = False
                 pause = self._backoff()
@@ -131,16 +130,19 @@ class Cache(Generic[T]):
             return
         self._is_listing = True
         self._mirror.begin_list()
+        is_denied = False
         try:
             if self._uses_pages:
                 await self._list_pages()
             else:
                 await self._watch(is_streaming_list=True)
-        except JobSetError as error:
-            # Not every server can stream a list, and not every one says so clearly: try the other way next.
-            if self._is_listing and not (isinstance(error, Refused) and error.code in (401, 403, 404)):
-                self._uses_pages = not self._uses_pages
+        except Refused as error:
+            is_denied = error.code in (401, 403, 404)
             raise
+        finally:
+            if self._is_listing and not is_denied:
+                # Not every server can stream a list, and not every one says so clearly: the other way next.
+                self._uses_pages = not self._uses_pages
 
     async def _watch(self, *, is_streaming_list: bool = False) -> None:
         events = self._client.watch(
@@ -150,7 +152,7 @@ class Cache(Generic[T]):
             resource_version="" if is_streaming_list else str(self._mirror.version),
             is_streaming_list=is_streaming_list,
         )
-        opened = monotonic()
+        opened = _now()
         is_silent = True
         try:
             async with aclosing(events):
@@ -161,7 +163,7 @@ class Cache(Generic[T]):
                     is_silent = False
         finally:
             # Not even a bookmark: the server may wait for a version that it will not reach (restored from a backup).
-            if is_silent and monotonic() - opened >= SILENCE_SECONDS_MAX:
+            if is_silent and _now() - opened >= SILENCE_SECONDS_MAX:
                 self._is_listed = False
 
     def _apply(self, event: WatchEvent[T] | Bookmark | Unreadable) -> None:
@@ -256,3 +258,7 @@ class Cache(Generic[T]):
             self._on_change(old, new)
         except Exception:
             log.exception("on_change failed resource=%s", self.resource)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
