@@ -134,7 +134,7 @@ def test_claims(run: Run, tmp_path: Path, policy: str, kept: str) -> None:
   network:
 """
     mount = "                  image: busybox:1.37\n"
-    mounted = f"{mount}                  volumeMounts:\n                    - name: data\n                      mountPath: /d\n"
+    mounted = f'{mount}                  volumeMounts: [{{"name": "data", "mountPath": "/d"}}]\n'
     file = changed(tmp_path, ("  network:\n", claims), (mount, mounted), example="no-scheduling-baseline")
     ended = run("plan", "-f", file)
     assert (ended.code, ended.err) == (0, "")
