@@ -225,13 +225,25 @@ def test_lines_come_now_and_then(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     path = tmp_path / "out"
     with path.open("w") as stream:
         lines = Lines(stream)
-        for seconds, what, done in ((0, "etcd", 0), (1, "etcd", 1), (25, "etcd", 2), (26, "kwok", 3), (27, "kwok", 4)):
+        for seconds, what, done, total in (
+            (0, "looking", 0, 0),
+            (1, "downloading", 1, 0),
+            (2, "downloading", 2, 0),
+            (30, "downloading", 40, 0),
+            (31, "etcd", 0, 9),
+            (32, "etcd", 1, 9),
+            (55, "etcd", 2, 9),
+            (56, "kwok", 3, 9),
+        ):
             now[0] = 100.0 + seconds
-            lines.build(what, done, 9, seconds)
+            lines.build(what, done, total, seconds)
     assert path.read_text().splitlines() == [
-        "etcd: 0 of 9 packages, 0:00",
-        "etcd: 2 of 9 packages, 0:25",
-        "kwok: 3 of 9 packages, 0:26",
+        "looking: 0:00",
+        "downloading: 1, 0:01",
+        "downloading: 40, 0:30",
+        "etcd: 0 of 9 packages, 0:31",
+        "etcd: 2 of 9 packages, 0:55",
+        "kwok: 3 of 9 packages, 0:56",
     ]
 
 

@@ -59,7 +59,7 @@ def _missing_packages(
         nonlocal downloads
         if line.startswith("go: downloading"):
             downloads += 1
-            progress.build(f"downloading modules ({downloads})", 0, 0, time.monotonic() - began)
+            progress.build("downloading modules", downloads, 0, time.monotonic() - began)
 
     progress.build("looking at what is there", 0, 0, 0.0)
     template = "{{if .Stale}}{{.ImportPath}}{{end}}"
@@ -154,7 +154,7 @@ class _Go:
 
 def failure(errors: Sequence[str], code: int) -> PlaneError:
     """What go's last words mean for the person."""
-    said = "\n".join(line for line in errors if not line.startswith("go: downloading"))
+    said = "\n".join(dict.fromkeys(line for line in errors if not line.startswith("go: downloading")))
     shown = "\n".join(said.splitlines()[-8:]) or f"it ended with {code}"
     low = said.lower()
     if "no space left" in low or "disk quota exceeded" in low:

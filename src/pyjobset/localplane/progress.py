@@ -37,7 +37,7 @@ class Progress:
         """Something begins or is worth knowing."""
 
     def build(self, what: str, done: int, total: int, seconds: float) -> None:
-        """The build works on `what`; `done` of `total` packages are compiled after so many seconds."""
+        """The build works on `what`, so many seconds after it began. `total` is 0 while it is not known."""
 
     def close(self) -> None:
         """Nothing more comes for now: leave the terminal tidy."""
@@ -58,7 +58,8 @@ class Lines(Progress):
         now = time.monotonic()
         if what != self._last[0] or now - self._last[1] >= LINE_SECONDS:
             self._last = (what, now)
-            self.step(f"{what}: {done} of {total} packages, {clock(seconds)}")
+            amount = f"{done} of {total} packages, " if total else f"{done}, " if done else ""
+            self.step(f"{what}: {amount}{clock(seconds)}")
 
 
 class Terminal(Progress):
@@ -79,7 +80,7 @@ class Terminal(Progress):
         from rich.progress import Progress as Bar
 
         if self._bar is None:
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("packages"))
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
             self._bar = Bar(*columns, TimeElapsedColumn(), console=self._console, transient=True)
             self._task = self._bar.add_task(what, total=total or None)
             self._bar.start()
