@@ -14,7 +14,7 @@ from pyjobset.reconciler.outcome import NOTHING, ConditionChange, Outcome
 from pyjobset.reconciler.view import State, View
 
 
-def first_failed(view: View) -> Job | None:
+def _first_failed(view: View) -> Job | None:
     """The Job that failed earliest; of Jobs that failed in the same second, the first in spec order."""
     failed = [c.job for c in view.children if c.state is State.FAILED and c.job is not None]
     return min(failed, key=_failed_at, default=None)
@@ -27,7 +27,7 @@ def _failed_at(job: Job) -> str:
 
 def failure(view: View, status: JobSetStatus) -> tuple[Outcome, JobSetStatus]:
     """The outcome, and the status with the restart counted where there is one."""
-    job = first_failed(view)
+    job = _first_failed(view)
     if job is None:
         return NOTHING, status
     policy = view.jobset.spec.failure_policy

@@ -51,7 +51,7 @@ def gangs(view: View) -> Outcome:
         for child in view.children
         if child.state is not State.MISSING and (placement := view.placement(child)) is not None
     }
-    states = group_states(view.observation.pod_groups, view.observation.pods)
+    states = _group_states(view.observation.pod_groups, view.observation.pods)
     waiting = [s for s in states if s.group.metadata.name in started and not s.is_scheduled]
     if not waiting:
         if len(states) < len(view.scheduling.pod_groups) or any(s.group.metadata.name not in started for s in states):
@@ -67,7 +67,7 @@ def gangs(view: View) -> Outcome:
     return Outcome(wake_after_seconds=SILENCE_SECONDS - ages[oldest])
 
 
-def group_states(groups: Iterable[PodGroup], pods: Iterable[Pod]) -> tuple[GroupState, ...]:
+def _group_states(groups: Iterable[PodGroup], pods: Iterable[Pod]) -> tuple[GroupState, ...]:
     """The states of the groups, in their order. Linear in groups and pods."""
     members: dict[str, list[Pod]] = {}
     for pod in pods:

@@ -32,13 +32,13 @@ def replace_jobs(view: View) -> Outcome:
             continue
         if child.state is State.OUTDATED:
             actions.append(_delete(child.job))
-        elif child.state is State.LIVE and is_mapped_wrongly(child.job, view.placement(child)):
+        elif child.state is State.LIVE and _is_mapped_wrongly(child.job, view.placement(child)):
             actions.append(_delete(child.job))
             reasons.append(Reason("job-mapped-wrongly", (("job", child.job.metadata.name),)))
     return Outcome(tuple(actions), reasons=tuple(reasons))
 
 
-def is_mapped_wrongly(job: Job, placement: Placement | None) -> bool:
+def _is_mapped_wrongly(job: Job, placement: Placement | None) -> bool:
     """A pod group that the cluster dropped is no wrong mapping: the annotation still tells where the Job belongs."""
     group = job.spec.template.spec.scheduling_group
     name = group.pod_group_name if group is not None else None

@@ -21,7 +21,7 @@ def with_quorums(view: View, wanted: SchedulingObjects) -> SchedulingObjects:
     assert live is not None
     stored = {g.metadata.name: _min_count(g.spec.scheduling_policy) for g in view.observation.pod_groups}
     waiting = _groups_with_waiting_pods(view)
-    shrinking = is_shrinking(view)
+    shrinking = _is_shrinking(view)
     groups = []
     of_template: dict[str, int] = {}
     for full_group, live_group in zip(wanted.pod_groups, live.pod_groups, strict=True):
@@ -65,7 +65,7 @@ def _quorum(*, full: int, live: int, stored: int, is_waiting: bool, is_shrinking
     return live if is_waiting else stored
 
 
-def is_shrinking(view: View) -> bool:
+def _is_shrinking(view: View) -> bool:
     """Some live Job still has more pods than the spec wants."""
     return any(
         c.state is State.LIVE

@@ -98,14 +98,14 @@ def _state(jobset: JobSet, job: Job | None) -> State:
         return State.MISSING
     if job.metadata.deletion_timestamp is not None:
         return State.TERMINATING
-    if attempt_of(job) < jobset.status.restarts:
+    if _attempt_of(job) < jobset.status.restarts:
         return State.OUTDATED
     if job.is_succeeded:
         return State.SUCCEEDED
     return State.FAILED if job.is_failed else State.LIVE
 
 
-def attempt_of(job: Job) -> int:
+def _attempt_of(job: Job) -> int:
     """The restart attempt that a Job belongs to, from its label. A label that is no number counts as the oldest."""
     label = job.metadata.labels.restart_attempt
     return int(label) if label.isascii() and label.isdigit() else 0
