@@ -235,6 +235,15 @@ def test_reset_forgets_the_plane_and_nothing_else(make_plane: MakePlane) -> None
     assert [p.name for p in plane.directory.iterdir()] == ["notes.txt"]
 
 
+def test_a_plane_whose_directory_was_removed_is_ended_by_the_next(make_plane: MakePlane) -> None:
+    plane = make_plane()
+    before = pids(plane)
+    shutil.rmtree(plane.directory)
+    assert plane.start().running
+    assert not [pid for pid in before.values() if command_line(pid)]
+    works(plane)
+
+
 def test_two_ups_at_once_make_one_plane(make_plane: MakePlane) -> None:
     plane = make_plane(start=False)
     runs: list[subprocess.CompletedProcess[str]] = []

@@ -102,6 +102,8 @@ class Plane:
         with self._lock():
             options = self.options
             self._places = Places(self.directory, binaries.ensure(options.bin_dir, self._progress))
+            if not self.exists:
+                self._supervisor.end_strays()
             renewed = set(NAMES) if self._certificates() else set()
             for attempt in range(1, _ATTEMPTS + 1):
                 try:

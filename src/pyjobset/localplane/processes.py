@@ -135,6 +135,19 @@ def command_line(pid: int) -> list[str]:
     return [] if state.startswith("Z") else arguments.split()
 
 
+def find(matches: Callable[[Sequence[str]], bool]) -> list[int]:
+    """The pids whose command line matches. Looks where there is a /proc, else finds none."""
+    numbers = [int(p.name) for p in Path("/proc").glob("[0-9]*")]
+    return [pid for pid in numbers if (command := command_line(pid)) and matches(command)]
+
+
+def kill(pids: Sequence[int]) -> None:
+    """Ends processes that no Daemon knows."""
+    for pid in pids:
+        _signal(pid, signal.SIGKILL)
+    wait_until(lambda: not any(command_line(pid) or is_ending(pid) for pid in pids), 10)
+
+
 def is_ending(pid: int) -> bool:
     """Has the process lost its memory but not yet its open files? The last of its threads closes those."""
     try:

@@ -13,7 +13,7 @@ from pathlib import Path
 from pyjobset.errors import PlaneError
 from pyjobset.localplane import api
 from pyjobset.localplane.components import API_SERVER, ETCD, NAMES, Component, Places
-from pyjobset.localplane.processes import Daemon, stop, wait_until
+from pyjobset.localplane.processes import Daemon, find, kill, stop, wait_until
 
 START_SECONDS = 120
 GRACE_SECONDS = 15
@@ -49,6 +49,16 @@ class Supervisor:
         for daemon in self.daemons.values():
             daemon.settle()
         return self.running()
+
+    def end_strays(self) -> None:
+        """Ends components of this directory that no pid file names any more: somebody removed the directory."""
+        known = {daemon.pid() for daemon in self.daemons.values()}
+        kill([pid for pid in find(self._is_ours) if pid not in known])
+
+    def _is_ours(self, command: Sequence[str]) -> bool:
+        programs = command[1:4] == ["-m", "pyjobset.cli.main", "controller"] or Path(command[0]).name in NAMES
+        private = (f"={self._places.kubeconfig('')}/", f"={self._places.pki}/", f"={self._places.directory}/etcd")
+        return programs and any(p in argument for argument in command[1:] for p in private)
 
     def stop_outdated(self, wanted: Sequence[Component], renewed: Collection[str]) -> None:
         """Ends what runs with another command line than it should, and what reads a file that was `renewed`."""
