@@ -34,7 +34,7 @@ ONE_POD = {f"{WORKERS}.template.spec.parallelism": ABSENT, f"{WORKERS}.template.
 
 NAMES = [
     Case("jobset-name", "metadata.name", {"metadata.name": "1js"}, {"metadata.name": "j-1"}),
-    Case("jobset-name", "metadata.name", {"metadata.name": "a.b"}, {}),
+    Case("jobset-name", "metadata.name", {"metadata.name": "a.b"}, {"metadata": {"name": "js", "generateName": "J_"}}),
     Case("jobset-name", "metadata.generateName", {"metadata": {"generateName": "Js-"}}, {}),
     Case("namespace-name", "metadata.namespace", {"metadata.namespace": "Prod"}, {"metadata.namespace": "0-prod"}),
     Case("label-key", "metadata.labels[a b]", {"metadata.labels": {"a b": "c"}}, {"metadata.labels": {"a.b/c": "c"}}),

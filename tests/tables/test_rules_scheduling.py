@@ -159,6 +159,16 @@ CASES = [
         {ENTRIES: [entry("driver", "workers")], "spec.startupPolicy.startupPolicyOrder": "InOrder"},
         {ENTRIES: [entry("driver"), entry("workers")], "spec.startupPolicy.startupPolicyOrder": "InOrder"},
     ),
+    Case(
+        "gang-sequenced",
+        f"{ENTRIES}[0]",
+        {ENTRIES: [entry("driver", "workers")], f"{WORKERS}.dependsOn": [{"name": "driver", "status": "Ready"}]},
+        {
+            ENTRIES: [entry("driver", "workers")],
+            f"{WORKERS}.dependsOn": [{"name": "driver", "status": "Ready"}],
+            f"{WORKERS}.replicas": 0,
+        },
+    ),
     # a gang of a and c, where c waits for b and b for a; a ReplicatedJob without Jobs holds up nobody
     Case(
         "gang-sequenced",

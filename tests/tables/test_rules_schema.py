@@ -51,7 +51,12 @@ STRUCTURE = [
     Case("wrong-type", "metadata.labels.a", {"metadata.labels": {"a": 1}}, {"metadata.labels": {"a": "1"}}),
     Case("wrong-type", f"{DRIVER_POD}.nodeSelector", {f"{DRIVER_POD}.nodeSelector": []}, {}),
     Case("null-value", "spec.replicatedJobs[2]", {"spec.replicatedJobs[2]": None}, {"spec.suspend": None}),
-    Case("null-value", "metadata.labels.a", {"metadata.labels": {"a": None}}, {"metadata.labels": {"a": ""}}),
+    Case(
+        "null-value",
+        f"{DRIVER_POD}.tolerations[0]",
+        {f"{DRIVER_POD}.tolerations": [None]},
+        {f"{DRIVER_POD}.tolerations": None, f"{DRIVER_POD}.nodeSelector": {"a": None}, "metadata.labels": {"a": None}},
+    ),
     Case("number-range", f"{DRIVER}.replicas", {f"{DRIVER}.replicas": 2**31}, {f"{DRIVER}.replicas": 2**31 - 1}),
     Case("number-range", "spec.ttlSecondsAfterFinished", {"spec.ttlSecondsAfterFinished": 2**31}, {}),
     Case(

@@ -134,6 +134,13 @@ CHANGES = [
     Case("immutable-replicated-job", CPU, {CPU: "2"}, {CPU: "1000m"}, old={CPU: "1"}),
     Case(
         "immutable-replicated-job",
+        f"{WORKERS_POD}.initContainers[0].image",
+        {f"{WORKERS_POD}.initContainers[0].image": "j"},
+        {f"{WORKERS_POD}.initContainers[0].resources.limits": {"memory": "1Gi"}},
+        old={f"{WORKERS_POD}.initContainers": [{"name": "i"}], **SUSPENDED},
+    ),
+    Case(
+        "immutable-replicated-job",
         f"{WORKERS}.template.spec.completions",
         {f"{WORKERS}.template.spec.completions": 4},
         GROWN,
@@ -157,6 +164,13 @@ CHANGES = [
         f"{WORKERS}.template.spec.parallelism",
         {f"{WORKERS}.template.spec.parallelism": 0, f"{WORKERS}.template.spec.completions": 0},
         {f"{WORKERS}.template.spec.parallelism": 1, f"{WORKERS}.template.spec.completions": 1},
+    ),
+    Case(
+        "elastic-counts",
+        f"{WORKERS}.template.spec.parallelism",
+        {f"{WORKERS}.template.spec.parallelism": 4},
+        GROWN,
+        old={"status.conditions": [{"type": "Suspended", "status": "True"}, {"type": "Failed", "status": "False"}]},
     ),
     Case(
         "elastic-finished",
@@ -250,3 +264,36 @@ def test_warning(case: Case) -> None:
     bad, good = (check(edited(JOBSET, edits), ALL_GATES) for edits in (case.bad, case.good))
     assert seen(warnings(bad, ALL_GATES - case.off)) == [(case.code, case.path)]
     assert seen(warnings(good, ALL_GATES)) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "off", "hint"),
+    [
+        (f"{WORKERS_POD}.nodeSelector", {"a": "b"}, (), "it may change while the JobSet is suspended"),
+        (CPU, "2", (), "it may change while the JobSet is suspended"),
+        (
+            CPU,
+            "2",
+            (gates.MUTABLE_POD_RESOURCES,),
+            f"it may change while the JobSet is suspended, with the feature gate {gates.MUTABLE_POD_RESOURCES}",
+        ),
+        (
+            f"{WORKERS}.template.spec.parallelism",
+            3,
+            (gates.ELASTIC_JOBSET,),
+            "it may change with the feature gate ElasticJobSet, for Indexed Jobs",
+        ),
+        (f"{DRIVER}.template.spec.parallelism", 3, (), "it may change for Indexed Jobs only"),
+        (f"{WORKERS}.replicas", 3, (), "delete the JobSet and create it anew"),
+    ],
+)
+def test_the_way_out_of_a_refused_change(path: str, value: object, off: tuple[str, ...], hint: str) -> None:
+    stored = edited(JOBSET, {f"{DRIVER}.template.spec.completionMode": "NonIndexed"})
+    (problem,) = validate_update(parse(stored), parse(edited(stored, {path: value})), ALL_GATES - set(off))
+    assert problem.hint == hint
+
+
+def test_a_claim_that_is_not_shared_is_named_on_both_sides() -> None:
+    manifest = edited(JOBSET, SHARED | {POD_CLAIM: [{"name": "c", "resourceClaimName": "mine"}]})
+    (warning,) = warnings(check(manifest, ALL_GATES), ALL_GATES)
+    assert warning.message == "is claim 'mine', and template 't' in spec.scheduling, so it is not shared"

@@ -41,7 +41,6 @@ _WHILE_SUSPENDED: tuple[Path, ...] = (
     (*_POD, "spec", "tolerations"),
     (*_POD, "spec", "schedulingGates"),
 )
-_CONTAINERS: tuple[Path, ...] = ((*_POD, "spec", "containers"), (*_POD, "spec", "initContainers"))
 _COUNTS: tuple[Path, ...] = (("template", "spec", "parallelism"), ("template", "spec", "completions"))
 
 
@@ -93,8 +92,10 @@ def _may_change_while_suspended(path: Path, features: Features) -> bool:
 
 
 def _is_resources(path: Path) -> bool:
-    """`...containers[0].resources` and what is below it."""
-    return any(path[: len(c)] == c and path[len(c) + 1 : len(c) + 2] == ("resources",) for c in _CONTAINERS)
+    match path:
+        case ("template", "spec", "template", "spec", "containers" | "initContainers", int(), "resources", *_):
+            return True
+    return False
 
 
 def _refusal(path: str, difference: Difference, features: Features) -> Problem:

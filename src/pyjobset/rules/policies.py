@@ -17,10 +17,8 @@ from pyjobset.rules.re2 import why_not_re2
 
 JOB_RESTARTS_MAX = 1024
 """Most replicas whose single restarts status.replicatedJobsStatus can count."""
-MANAGED_BY_LENGTH_MAX = 63
 
 _RULE_NAME = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
-_RULE_NAME_LENGTH_MAX = 128
 _PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 _RESTART_ONE = ("RestartJob", "RestartJobAndIgnoreMaxRestarts")
 
@@ -45,7 +43,7 @@ def _failure_rules(jobset: JobSet, policy: FailurePolicy, features: Features) ->
     known, seen = references.known(jobset), set[str]()
     for i, rule in enumerate(policy.rules):
         path = f"spec.failurePolicy.rules[{i}]"
-        if len(rule.name) > _RULE_NAME_LENGTH_MAX or not _RULE_NAME.fullmatch(rule.name):
+        if not _RULE_NAME.fullmatch(rule.name):
             yield registry.RULE_NAME.at(f"{path}.name", rule.name)
         if rule.name in seen:
             yield registry.DUPLICATE.at(f"{path}.name", rule.name, hint="give each rule a name of its own")
@@ -87,4 +85,4 @@ def _in_place_restart(jobset: JobSet, features: Features) -> Iterator[Problem]:
 def _is_managed_by(text: str) -> bool:
     """A domain-prefixed path as Kubernetes reads it: a DNS subdomain, a slash, a URL path."""
     domain, _, path = text.partition("/")
-    return len(text) <= MANAGED_BY_LENGTH_MAX and is_dns_subdomain(domain) and _PATH.fullmatch(path) is not None
+    return is_dns_subdomain(domain) and _PATH.fullmatch(path) is not None
