@@ -14,7 +14,9 @@ Object = dict[str, Any]
 
 
 def replicated_job(name: str, command: str, replicas: int = 1, pods: int = 1, **job: Any) -> Object:
-    container = {"name": "c", "image": "simulated", "command": ["sh", "-c", command]}
+    """`command` is one that simulated pods know: `sleep 1`, `sleep infinity`, or a line for a shell."""
+    words = ["sh", "-c", command] if ";" in command else command.split()
+    container = {"name": "c", "image": "simulated", "command": words}
     template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
     spec = {"parallelism": pods, "completions": pods, "backoffLimit": 0, "template": template, **job}
     return {"name": name, "replicas": replicas, "template": {"spec": spec}}

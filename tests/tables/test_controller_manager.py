@@ -144,7 +144,7 @@ def test_many_jobs_are_created_at_a_time_and_never_twice() -> None:
     world(case)
 
 
-def test_news_of_many_children_is_gathered_into_few_status_writes() -> None:
+def test_counts_that_change_one_after_the_other_are_one_status_write() -> None:
     async def case(server: ModelServer) -> None:
         server.put("jobsets", manifest("js", replicated_job("w", replicas=20)))
         async with controller(server):
@@ -152,11 +152,50 @@ def test_news_of_many_children_is_gathered_into_few_status_writes() -> None:
             before = len(server.calls)
             for name in server.names("jobs"):
                 server.change("jobs", name, {"status": {"active": 1, "ready": 1}})
-                await asyncio.sleep(0.002)
-            await settled(server)
-        assert server.writes(before) == ["PATCH jobsets js status"]
+                await asyncio.sleep(0.2)
+            await asyncio.sleep(0.5)
+            assert server.writes(before) == ["PATCH jobsets js status"]
         (status,) = server.get("jobsets", "js")["status"]["replicatedJobsStatus"]
         assert (status["ready"], status["active"]) == (20, 20)
+
+    world(case)
+
+
+def test_counts_that_stay_partial_are_stored_in_the_end() -> None:
+    async def case(server: ModelServer) -> None:
+        server.put("jobsets", manifest())
+        async with controller(server):
+            await settled(server)
+            server.change("jobs", "js-w-0", {"status": {"active": 2, "ready": 2}})
+            await settled(server, 10)
+        (status,) = server.get("jobsets", "js")["status"]["replicatedJobsStatus"]
+        assert (status["ready"], status["active"]) == (1, 1)
+
+    world(case)
+
+
+def test_a_condition_does_not_wait_for_counts() -> None:
+    async def case(server: ModelServer) -> None:
+        server.put("jobsets", manifest())
+        async with controller(server):
+            await settled(server)
+            finish_jobs(server)
+            await asyncio.sleep(0.1)
+            assert server.get("jobsets", "js")["status"]["terminalState"] == "Completed"
+
+    world(case)
+
+
+def test_what_waits_for_a_count_does_not_wait_for_its_status() -> None:
+    async def case(server: ModelServer) -> None:
+        second = replicated_job("second", dependsOn=[{"name": "first", "status": "Ready"}])
+        server.put("jobsets", manifest("js", replicated_job("first"), second))
+        async with controller(server):
+            await settled(server)
+            assert server.names("jobs") == ["js-first-0"]
+            server.change("jobs", "js-first-0", {"status": {"active": 1, "ready": 1}})
+            await asyncio.sleep(0.1)
+            assert server.names("jobs") == ["js-first-0", "js-second-0"]
 
     world(case)
 

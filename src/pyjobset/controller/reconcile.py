@@ -9,16 +9,14 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-
-import msgspec
 
 from pyjobset.controller.apply import Applied, apply
 from pyjobset.controller.events import EventSender
 from pyjobset.controller.log import Log
 from pyjobset.controller.observe import Caches, observe
-from pyjobset.controller.pace import Pace
+from pyjobset.controller.pace import Pace, changes_only_counts, has_partial_counts
 from pyjobset.controller.queue import Backoff
 from pyjobset.controller.refusals import Memory, Refusals
 from pyjobset.controller.writes import Writer
@@ -145,6 +143,7 @@ class _Run:
         )
         decision = reconciler.decide(observation)
         cpu_seconds = time.perf_counter() - started
+        decision = self._without_early_counts(decision, loop.time())
         applied = Applied()
         if decision.actions or decision.status is not None or memory.refusals():
             writer = Writer(reconciler.client, reconciler.caches, jobset)
@@ -160,6 +159,20 @@ class _Run:
             return reconciler.failed(self._key, applied.error)
         reconciler.backoff.forget(self._key)
         return self._wake_after(decision, applied, memory, is_quiet)
+
+    def _without_early_counts(self, decision: Decision, now: float) -> Decision:
+        """Counts alone are stored a little later, together with those that follow."""
+        pace = self._all.pace
+        if decision.status is None or decision.events or not changes_only_counts(self._jobset.status, decision.status):
+            pace.counts_stored(self._key)
+            return decision
+        is_partial = has_partial_counts(self._jobset.spec, decision.status)
+        wait = pace.counts_seconds(self._key, now, is_partial=is_partial)
+        if wait <= 0:
+            pace.counts_stored(self._key)
+            return decision
+        wake = wait if decision.wake_after_seconds is None else min(wait, decision.wake_after_seconds)
+        return replace(decision, status=None, wake_after_seconds=wake)
 
     def _wake_after(self, decision: Decision, applied: Applied, memory: Memory, is_quiet: bool) -> float | None:
         key, reconciler, now = self._key, self._all, asyncio.get_running_loop().time()
@@ -187,11 +200,7 @@ class _Run:
             return False
         if not applied.wrote_status or decision.status is None:
             return True
-        old, new = (
-            msgspec.structs.replace(status, replicated_jobs_status=())
-            for status in (self._jobset.status, decision.status)
-        )
-        return old == new
+        return changes_only_counts(self._jobset.status, decision.status)
 
     def _report(self, decision: Decision, applied: Applied, refused: Sequence[Refusal], is_quiet: bool) -> None:
         key, cause, error = self._key, self.cause, applied.error

@@ -1,0 +1,106 @@
+"""The controller is killed in the middle of its work and started again: the end is the same, nothing is done twice."""
+
+import json
+import os
+import re
+import signal
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+from pyjobset.localplane.options import NodeLayout
+from pyjobset.localplane.plane import Plane
+from tests.server.plane import MakePlane, wait_for
+from tests.server.test_controller import GANG, Cluster, Object, manifest, replicated_job
+
+JOBSETS = 40
+CREATED = ("jobs", "services", "workloads", "podgroups")
+_REQUESTS = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$", re.MULTILINE)
+
+
+def controller_pid(plane: Plane) -> int:
+    return next(c.pid for c in plane.status().components if c.name == "jobset-controller")
+
+
+def writes(plane: Plane) -> Counter[tuple[str, str, str, str]]:
+    """What the API server counted of verb, resource, subresource, code, for all that the controller writes."""
+    counted: Counter[tuple[str, str, str, str]] = Counter()
+    for labels, value in _REQUESTS.findall(plane.run_kubectl("get", "--raw", "/metrics").stdout):
+        of = dict(re.findall(r'(\w+)="([^"]*)"', labels))
+        if of["verb"] in ("POST", "PATCH", "APPLY", "DELETE") and of["resource"] in (*CREATED, "jobsets"):
+            counted[of["verb"], of["resource"], of["subresource"], of["code"]] += int(float(value))
+    return counted
+
+
+def test_killed_in_the_middle_it_goes_on_where_it_was(make_plane: MakePlane) -> None:
+    plane = make_plane(controller=True, layout=NodeLayout(count=2, cpu="64"))
+    cluster = Cluster(plane.run_kubectl, "default")
+    jobsets = [manifest(f"js-{n}", replicated_job("w", "sleep infinity", 3), scheduling=GANG) for n in range(JOBSETS)]
+    pid = controller_pid(plane)
+    with ThreadPoolExecutor() as threads:
+        creating = threads.submit(create, cluster, jobsets)
+        wait_for(lambda: cluster.names("jobs"), "the first Jobs")
+        os.kill(pid, signal.SIGKILL)
+        creating.result()
+    wait_for(lambda: not controller_pid(plane), "the end of the controller")
+    made = {name: uid for name, uid in uids(cluster).items() if name.startswith("Job/")}
+    assert 0 < len(made) < 3 * JOBSETS, "it was not killed in the middle"
+    plane.start()
+
+    def is_running() -> bool:
+        statuses = [o.get("status", {}).get("replicatedJobsStatus", [{}])[0] for o in cluster.all("jobsets")]
+        assert [s.get("ready") for s in statuses] == [3] * JOBSETS
+        return True
+
+    assert wait_for(is_running, "all JobSets run", 180)
+    after = uids(cluster)
+    assert Counter(name.partition("/")[0] for name in after) == {
+        "Job": 3 * JOBSETS,
+        "Workload": JOBSETS,
+        "PodGroup": JOBSETS,
+        "Service": JOBSETS + 1,  # the API server's own
+    }
+    assert made.items() <= after.items(), "a Job that was there was made again"
+
+    # A restart looks at everything, as a resync does. All is right, so it writes nothing.
+    before = writes(plane)
+    os.kill(controller_pid(plane), signal.SIGTERM)
+    wait_for(lambda: not controller_pid(plane), "the end of the controller")
+    plane.start()
+    probe = manifest("probe", replicated_job("w", "sleep infinity"))
+    cluster.apply(probe)
+    wait_for(lambda: "Job/probe-w-0" in cluster.names("jobs"), "a JobSet made after the restart is served")
+    new = {what: count for what, count in (writes(plane) - before).items() if what[1] in CREATED}
+    assert new == {("POST", "jobs", "", "201"): 1, ("POST", "services", "", "201"): 1}
+
+
+def create(cluster: Cluster, objects: list[Object]) -> None:
+    cluster.run("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+
+
+def uids(cluster: Cluster) -> dict[str, str]:
+    return {f"{o['kind']}/{o['metadata']['name']}": o["metadata"]["uid"] for o in cluster.all(",".join(CREATED))}
+
+
+def test_each_object_is_posted_once_and_no_write_conflicts(make_plane: MakePlane) -> None:
+    plane = make_plane(controller=True, layout=NodeLayout(count=2, cpu="64"))
+    cluster = Cluster(plane.run_kubectl, "default")
+    before = writes(plane)
+    jobsets = [manifest(f"js-{n}", replicated_job("w", "sleep infinity", 4), scheduling=GANG) for n in range(JOBSETS)]
+    create(cluster, jobsets)
+
+    def is_running() -> bool:
+        statuses = [o.get("status", {}).get("replicatedJobsStatus", [{}])[0] for o in cluster.all("jobsets")]
+        assert [s.get("ready") for s in statuses] == [4] * JOBSETS
+        return True
+
+    assert wait_for(is_running, "all JobSets run", 180)
+    sent = writes(plane) - before
+    posts = {resource: count for (verb, resource, _, _), count in sent.items() if verb == "POST"}
+    assert {r: posts[r] for r in CREATED} == {
+        "jobs": 4 * JOBSETS,
+        "services": JOBSETS,
+        "workloads": JOBSETS,
+        "podgroups": JOBSETS,
+    }
+    assert [what for what in sent if what[3] == "409"] == []
+    assert sent["PATCH", "jobsets", "status", "200"] <= 3 * JOBSETS  # two, and one more where the machine is slow
