@@ -169,6 +169,18 @@ CASES = [
             f"{WORKERS}.replicas": 0,
         },
     ),
+    Case(
+        "gang-sequenced",
+        f"{ENTRIES}[0].schedulingPolicy.gang",
+        {
+            ENTRIES: [entry("driver", "workers", schedulingPolicy=GANG)],
+            "spec.startupPolicy.startupPolicyOrder": "InOrder",
+        },
+        {
+            ENTRIES: [entry("driver", "workers", schedulingPolicy=BASIC)],
+            "spec.startupPolicy.startupPolicyOrder": "InOrder",
+        },
+    ),
     # a gang of a and c, where c waits for b and b for a; a ReplicatedJob without Jobs holds up nobody
     Case(
         "gang-sequenced",
