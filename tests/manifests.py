@@ -94,7 +94,10 @@ def by_job(**fields: Any) -> Edits:
 
 
 def mounted(name: str = "data") -> Edits:
-    return {CLAIM: {"metadata": {"name": name}}, f"{WORKERS_POD}.containers[0].volumeMounts": [{"name": name}]}
+    return {
+        CLAIM: {"metadata": {"name": name}},
+        f"{WORKERS_POD}.containers[0].volumeMounts": [{"name": name, "mountPath": "/v"}],
+    }
 
 
 @dataclass(frozen=True)

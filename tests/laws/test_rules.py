@@ -66,7 +66,9 @@ RICH = edited(
             ],
         },
         "spec.coordinator": {"replicatedJob": "driver"},
-        "spec.replicatedJobs[0].template.spec.template.spec.containers[0].volumeMounts": [{"name": "v"}],
+        "spec.replicatedJobs[0].template.spec.template.spec.containers[0].volumeMounts": [
+            {"name": "v", "mountPath": "/v"}
+        ],
         "spec.replicatedJobs[1].dependsOn": [{"name": "driver", "status": "Ready"}],
         "spec.replicatedJobs[1].template.spec.template.spec.resourceClaims": [{"name": "c", "resourceClaimName": "d"}],
         "spec.volumeClaimPolicies": [{"templates": [{"metadata": {"name": "v"}}]}],
