@@ -10,7 +10,7 @@ import click
 import pytest
 import typer
 
-from pyjobset.cli import controller, demo, main, plan, plane, tree
+from pyjobset.cli import controller, demo, lint, main, plan, plane, tree
 from tests.cli.conftest import Run
 
 
@@ -41,7 +41,7 @@ def test_the_usual_commands_are_there() -> None:
 
 AT_THE_TOP = {"typer", "click", "pyjobset", "pyjobset.errors", *sys.stdlib_module_names}
 SLOW_STDLIB = {"asyncio", "json", "subprocess", "difflib", "logging", "dataclasses"}
-MODULES = (main, plan, tree, demo, plane, controller)
+MODULES = (main, plan, lint, tree, demo, plane, controller)
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__.rpartition(".")[2])

@@ -1,13 +1,13 @@
 """The objects that -f names: files, directories and standard input, as kubectl takes them.
 
 `plan` and the commands that read manifests call it. It bounds what it reads, and says for every object where it came
-from. What cannot be read at all is a UsageError; a document that is read and is not an object becomes a Problem, next
+from. What cannot be read at all is a UsageError; a document that is read and is not an object becomes a Misfit, next
 to the good ones. It decides nothing about the content of a JobSet.
 """
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import BinaryIO
@@ -24,44 +24,66 @@ _ENCODINGS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\x
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a document begins. `item` is the rest of the way to an item of a list: ` item 2`."""
+
+    file: str
+    line: int
+    item: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A document that is no object. The problem's path is a place for editors: `train.yaml:12`."""
+
+    place: Place
+    problem: Problem
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
-    """One object, and where it was read: `train.yaml line 12`."""
+    """One object, and where it was read."""
 
     manifest: Manifest
-    where: str
+    place: Place
 
     @property
     def kind(self) -> str:
         return str(self.manifest["kind"])
 
     @property
-    def title(self) -> str:
-        """`JobSet train in train.yaml line 12`."""
+    def name(self) -> str:
+        """`JobSet train`, or only the kind where there is no name."""
         metadata = self.manifest.get("metadata")
         name = metadata.get("name") if isinstance(metadata, dict) else None
-        return f"{self.kind} {name} in {self.where}" if isinstance(name, str) else f"{self.kind} in {self.where}"
+        return f"{self.kind} {name}" if isinstance(name, str) else self.kind
+
+    @property
+    def title(self) -> str:
+        """`JobSet train in train.yaml line 12`."""
+        return f"{self.name} in {self.place.file} line {self.place.line}{self.place.item}"
 
     @property
     def is_jobset(self) -> bool:
         return self.kind == KIND and str(self.manifest["apiVersion"]).split("/")[0] == GROUP
 
 
-def read(names: Sequence[str], stdin: BinaryIO | None = None) -> tuple[list[Found], list[Problem]]:
-    """All objects in order, lists taken apart, and a problem for each document that is none. Raises UsageError."""
+def read(names: Sequence[str], stdin: BinaryIO | None = None) -> tuple[list[Found], list[Misfit]]:
+    """All objects in order, lists taken apart, and a misfit for each document that is none. Raises UsageError."""
     if list(names).count("-") > 1:
         raise UsageError("-f - is given twice: standard input can be read once", hint="give it once")
     found: list[Found] = []
-    problems: list[Problem] = []
+    misfits: list[Misfit] = []
     for name in names:
         for source, content in _contents(name, stdin or sys.stdin.buffer):
             for item in _objects(source, _decode(source, content)):
                 if isinstance(item, Found):
                     found.append(item)
                 else:
-                    problems.append(item)
-    if not found and not problems:
+                    misfits.append(item)
+    if not found and not misfits:
         raise UsageError(f"no objects in {', '.join(names)}", hint="is the file empty, or all comments?")
-    return found, problems
+    return found, misfits
 
 
 def no_jobset(found: Sequence[Found]) -> UsageError:
@@ -135,30 +157,34 @@ def _decode(source: str, content: bytes) -> str:
     return text
 
 
-def _objects(source: str, text: str) -> Iterator[Found | Problem]:
+def _objects(source: str, text: str) -> Iterator[Found | Misfit]:
     for document in load(text):
+        place = Place(source, document.line)
         if isinstance(document, Fault):
-            place = f"{source}:{document.line}:{document.column}"
-            yield Problem("manifest-syntax", place, None, document.message, document.hint)
+            path = f"{source}:{document.line}:{document.column}"
+            yield Misfit(place, Problem("manifest-syntax", path, None, document.message, document.hint))
         else:
-            yield from _flatten(document.value, f"{source}:{document.line}", f"{source} line {document.line}")
+            yield from _flatten(document.value, place)
 
 
-def _flatten(value: object, place: str, where: str) -> Iterator[Found | Problem]:
+def _flatten(value: object, place: Place) -> Iterator[Found | Misfit]:
     """The object, or the items of a list as `kubectl get -o yaml` prints it."""
+    path = f"{place.file}:{place.line}{place.item}"
     if not isinstance(value, dict):
         kind = "a list" if isinstance(value, list) else "text" if isinstance(value, str) else repr(value)
-        yield Problem("manifest-object", place, None, f"expected an object, found {kind}", "begin with apiVersion: ...")
+        message = f"expected an object, found {kind}"
+        yield Misfit(place, Problem("manifest-object", path, None, message, "begin with apiVersion: ..."))
         return
     for field in ("apiVersion", "kind"):
         if not isinstance(value.get(field), str) or not value[field]:
             example = API_VERSION if field == "apiVersion" else KIND
             message = f"{field} is missing" if value.get(field) in (None, "") else f"{field} must be text"
-            yield Problem("manifest-kind", place, value.get(field), message, f"for a JobSet: {field}: {example}")
+            hint = f"for a JobSet: {field}: {example}"
+            yield Misfit(place, Problem("manifest-kind", path, value.get(field), message, hint))
             return
     items = value.get("items")
     if value["kind"].endswith("List") and isinstance(items, list):
         for number, item in enumerate(items, start=1):
-            yield from _flatten(item, f"{place} item {number}", f"{where} item {number}")
+            yield from _flatten(item, replace(place, item=f"{place.item} item {number}"))
         return
-    yield Found(value, where)
+    yield Found(value, place)

@@ -65,12 +65,12 @@ def load(names: Sequence[str], namespace: str, features: "Features") -> list["Jo
     from pyjobset.cli.output import note
     from pyjobset.errors import InvalidSpec
 
-    found, problems = read(names)
-    bad = [InvalidSpec(problems, subject=", ".join(names))] if problems else []
+    found, misfits = read(names)
+    bad = [InvalidSpec([misfit.problem for misfit in misfits], subject=", ".join(names))] if misfits else []
     good: list[JobSet] = []
     for one in filter(lambda f: f.is_jobset, found):
         try:
-            good.append(_checked(one, namespace, features))
+            good.append(checked(one, namespace, features))
         except InvalidSpec as error:
             bad.append(error)
     if bad:
@@ -83,7 +83,8 @@ def load(names: Sequence[str], namespace: str, features: "Features") -> list["Jo
     return good
 
 
-def _checked(found: "Found", namespace: str, features: "Features") -> "JobSet":
+def checked(found: "Found", namespace: str, features: "Features") -> "JobSet":
+    """The JobSet of an object, as it would be admitted; warnings are said. Raises InvalidSpec."""
     from pyjobset.cli.output import note, problem_text
     from pyjobset.errors import InvalidSpec
     from pyjobset.rules.names import named
