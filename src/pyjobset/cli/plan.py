@@ -102,7 +102,7 @@ def checked(found: "Found", namespace: str, features: "Features") -> "JobSet":
 def _in_namespace(manifest: "Manifest", namespace: str) -> "Manifest":
     """As kubectl does it: a JobSet that names no namespace goes to the one of the command line."""
     metadata = manifest.get("metadata")
-    if not isinstance(metadata, dict) or metadata.get("namespace"):
+    if not isinstance(metadata, dict) or metadata.get("namespace") not in (None, ""):
         return manifest
     return {**manifest, "metadata": {**metadata, "namespace": namespace}}
 
