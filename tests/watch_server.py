@@ -61,15 +61,18 @@ class WatchServer:
     """What existed at each version."""
     _history: list[tuple[int, Manifest, Manifest]] = field(default_factory=list)
     _pages: dict[str, tuple[int, list[Manifest]]] = field(default_factory=dict)
+    _asked: asyncio.Event = field(default_factory=asyncio.Event)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     # What happens in the cluster
 
     def put(self, name: str, *, namespace: str = "ns", owner: str = "", uid: str = "", **labels: str) -> Manifest:
         """Create or replace. The uid stays unless a new one is given."""
-        self.version += 1
         key = (namespace, name)
+        if uid and key in self.objects:
+            self.remove(name, namespace=namespace)
         old = self.objects.get(key)
+        self.version += 1
         metadata = {
             "namespace": namespace,
             "name": name,
@@ -78,11 +81,6 @@ class WatchServer:
             "labels": labels,
             "ownerReferences": [{"uid": owner, "controller": True, "kind": "JobSet", "name": owner}] if owner else [],
         }
-        if old is not None and uid not in ("", old["metadata"]["uid"]):
-            self.remove(name, namespace=namespace)
-            self.version += 1
-            metadata["resourceVersion"] = str(self.version)
-            old = None
         self.objects[key] = {"kind": "Job", "metadata": metadata}
         self.past[self.version] = dict(self.objects)
         self._tell("ADDED" if old is None else "MODIFIED", self.objects[key], old)
@@ -100,6 +98,12 @@ class WatchServer:
         """A change of another resource."""
         self.version += 1
         self.past[self.version] = dict(self.objects)
+
+    async def asked(self, times: int) -> None:
+        """Until so many lists and watches have been asked for."""
+        while len(self.requests) < times:
+            self._asked.clear()
+            await self._asked.wait()
 
     # What happens to connections
 
@@ -149,6 +153,7 @@ class WatchServer:
     async def send(self, request: Request) -> Response:
         await asyncio.sleep(0)
         self.requests.append(request)
+        self._asked.set()
         if self.refusal is not None:
             return _answer(self.refusal)
         query = _query(request)
@@ -171,6 +176,7 @@ class WatchServer:
     async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
         await asyncio.sleep(0)
         self.requests.append(request)
+        self._asked.set()
         query = _query(request)
         is_listing = "sendInitialEvents" in query
         refusal = self.refusal or (self.streaming_refusal if is_listing else None)

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 class Cache(Generic[T]):
-    """Safe on one event loop. Collections that it returns are snapshots.
+    """Safe on one event loop. Collections that it returns are snapshots. Index functions are pure.
 
     `on_change(old, new)`: old None is added, new None is deleted; another object of the same name is a deletion and an
     addition. It is called on the event loop and may read the cache, not wait.
@@ -61,7 +61,7 @@ class Cache(Generic[T]):
         self._namespace = namespace
         self._label_selector = label_selector
         self._on_change = on_change
-        self._store: Store[T] = Store(indexes)
+        self._store: Store[T] = Store({name: _guarded(name, function) for name, function in indexes.items()})
         self._mirror: Mirror[T] = Mirror(self._store, self._report)
         self._synced = asyncio.Event()
         self._is_listed = False  # the next turn can resume the watch
@@ -89,7 +89,7 @@ class Cache(Generic[T]):
                 pause = self._backoff()
                 self._note(error, pause, logging.WARNING)
             except Exception:
-                # Ours: a fault in an index or in this package. All other caches live on, and so does this one.
+                # Ours: a fault of this package. All other caches live on, and so does this one.
                 pause = self._backoff()
                 self._is_listed = False
                 log.exception("cache failed resource=%s retry_seconds=%.1f", self.resource, pause)
@@ -258,6 +258,19 @@ class Cache(Generic[T]):
             self._on_change(old, new)
         except Exception:
             log.exception("on_change failed resource=%s", self.resource)
+
+
+def _guarded(name: str, function: Callable[[T], Iterable[str]]) -> Callable[[T], Iterable[str]]:
+    """An object that an index function fails on is not in that index; it must not keep the others out of the cache."""
+
+    def values(obj: T) -> Iterable[str]:
+        try:
+            return tuple(function(obj))
+        except Exception:
+            log.exception("index failed index=%s object=%s", name, "/".join(key_of(obj)))
+            return ()
+
+    return values
 
 
 def _now() -> float:
