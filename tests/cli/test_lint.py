@@ -191,5 +191,5 @@ def test_whatever_is_wrong_is_said_with_path_value_and_what_to_do(manifest: Any)
         assert problem["message"]
         assert problem["hint"]
         there = at(manifest, problem["path"])
-        if isinstance(there, str | int | float) and problem["code"] != "unknown-field":
+        if there and isinstance(there, str | int | float) and problem["code"] != "unknown-field":
             assert problem["value"] is not None
