@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -78,8 +79,6 @@ def test_a_line_that_cannot_be_read_is_told_and_ends_nothing(bad: bytes, name: s
 
 
 def test_an_item_of_a_list_that_cannot_be_read() -> None:
-    import msgspec
-
     good = DECODER.decode_item(msgspec.Raw(b'{"metadata": {"name": "a"}}'))
     bad = DECODER.decode_item(msgspec.Raw(json.dumps({"metadata": META, "spec": 5}).encode()))
     worse = DECODER.decode_item(msgspec.Raw(b"5"))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from pyjobset.kube.mirror import Mirror
@@ -227,10 +228,18 @@ def test_a_list_that_ends_after_what_we_created_and_deleted_forgets_it() -> None
     assert (seen.shown, seen.changes) == (28, [(None, 28)])
 
 
+def test_a_list_tells_the_end_of_what_our_write_replaced() -> None:
+    seen = Seen()
+    seen.mirror.deleted(KEY, "u1")
+    seen.mirror.wrote(job(30, "u2"))
+    seen.list(27)
+    assert (seen.shown, seen.changes) == (30, [(10, None)])
+
+
 def test_a_list_reports_only_differences() -> None:
     seen = Seen(listed=(job(10), job(11, "u2", "b"), job(12, "u3", "c"), job(13, "u4", "d")))
     seen.list(40, job(10), job(31, "u2", "b"), job(35, "u5", "d"), job(36, "u6", "e"))
-    assert seen.changes == [(11, 31), (13, None), (None, 35), (None, 36), (12, None)]
+    assert sorted(seen.changes, key=str) == [(11, 31), (12, None), (13, None), (None, 35), (None, 36)]
     assert len(seen.store) == 4
 
 
@@ -283,8 +292,6 @@ def test_a_write_that_a_bookmark_passes_untold_is_outside_of_the_watch() -> None
 
 
 def test_parts_that_siblings_have_in_common_are_held_once() -> None:
-    import msgspec
-
     text = b"""{"metadata": {"namespace": "ns", "name": "%s", "uid": "%s", "resourceVersion": "7",
         "labels": {"jobset.sigs.k8s.io/jobset-name": "training", "jobset.sigs.k8s.io/job-index": "%s"},
         "ownerReferences": [{"uid": "o1", "controller": true, "name": "training"}]}, "spec": {"parallelism": 3}}"""

@@ -60,8 +60,9 @@ def load(kubeconfig: str | None = None, context: str | None = None) -> ClusterCo
     )
 
 
-def in_cluster(directory: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = os.environ) -> ClusterConfig:
-    """The API server of the cluster that this pod runs in, as its service account."""
+def in_cluster(directory: Path | None = None, environment: Mapping[str, str] = os.environ) -> ClusterConfig:
+    """The API server of the cluster that this pod runs in, as its service account (files in SERVICE_ACCOUNT)."""
+    directory = directory or SERVICE_ACCOUNT
     host, port = environment.get("KUBERNETES_SERVICE_HOST", ""), environment.get("KUBERNETES_SERVICE_PORT", "443")
     if not host:
         raise UsageError("this is not a pod: $KUBERNETES_SERVICE_HOST is not set")

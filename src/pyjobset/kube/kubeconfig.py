@@ -147,7 +147,7 @@ def data_or_file(data: str, path: str, what: str, origin: str) -> bytes:
     """Base64 data when there is some, else the file's content, else nothing. Raises UsageError."""
     if data:
         try:
-            return base64.b64decode(data, validate=False)
+            return base64.b64decode("".join(data.split()), validate=True)
         except (binascii.Error, ValueError):
             # The error shows no data: it may be a key.
             raise UsageError(f"{origin}: {what}-data is not base64") from None

@@ -5,7 +5,7 @@ what readers see, which is told plus our own writes that the watch has not told 
 newer than anything told, and gives way to what is told of the same or a newer version.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from pyjobset.kube.store import Key, Store, key_of, metadata_of, version_of
@@ -65,14 +65,15 @@ class Mirror(Generic[T]):
             knows = not write.hidden_uid or write.lists_before < self._lists or key not in listed
             if was_restored or (write.version <= version and knows):
                 self._uncover(key, write)
-        for key in [key for key in self._told_keys() if key not in listed]:
-            self._tell(key, None, version)
+        for key in dict.fromkeys((*map(key_of, self._store), *self._writes)):
+            if key not in listed:
+                self._tell(key, None, version)
         self.version = version
 
     def told(self, obj: T) -> None:
         """ADDED, MODIFIED, or an item of a list."""
         key, version = key_of(obj), version_of(obj)
-        self._note(key, version, exists=True)
+        self._exists(key, version)
         write = self._writes.get(key)
         old = self._store.get(key) if write is None else write.told
         known = 0 if old is None else version_of(old)
@@ -82,12 +83,12 @@ class Mirror(Generic[T]):
 
     def told_deleted(self, key: Key, version: int) -> None:
         """DELETED, at `version`."""
-        self._note(key, version, exists=False)
+        self._heard(version)
         self._tell(key, None, version)
 
     def told_unreadable(self, key: Key, version: int) -> None:
         """It exists, in a form that we cannot read: what we knew of it stays."""
-        self._note(key, version, exists=True)
+        self._exists(key, version)
 
     def told_version(self, version: int) -> None:
         """A bookmark. A write of ours up to it that was not told is outside of what we watch (a label selector)."""
@@ -125,21 +126,15 @@ class Mirror(Generic[T]):
 
     # The two layers
 
-    def _note(self, key: Key, version: int, *, exists: bool) -> None:
+    def _heard(self, version: int) -> None:
+        # Within a list versions come in any order; `end_list` says which one it is of.
         if self._listed is None:
             self.version = max(self.version, version)
-        elif exists:
-            self._listed.add(key)
-        else:
-            self._listed.discard(key)
 
-    def _told_keys(self) -> Iterable[Key]:
-        for obj in self._store:
-            if (key := key_of(obj)) not in self._writes:
-                yield key
-        for key, write in self._writes.items():
-            if write.told is not None:
-                yield key
+    def _exists(self, key: Key, version: int) -> None:
+        self._heard(version)
+        if self._listed is not None:
+            self._listed.add(key)
 
     def _tell(self, key: Key, new: T | None, version: int) -> None:
         """Puts `new` (None: deleted) into the told layer, updates what is shown, then reports it."""
