@@ -58,7 +58,10 @@ class ModelServer:
     after: Callable[[Request, str], Fault] = lambda _request, _plural: None
     """A fault instead of the answer to a request that was executed."""
     latency_seconds: float = 0.001
-    watches: int = 0
+    watched: set[tuple[str, str]] = field(default_factory=set)
+    """Plural and namespace of every watch there was."""
+    silent: set[str] = field(default_factory=set)
+    """Plurals of which the watches tell nothing now, as if they lagged behind."""
     _watchers: list[tuple[str, str, str, asyncio.Queue[Manifest | None]]] = field(default_factory=list)
     _history: list[tuple[int, str, Manifest]] = field(default_factory=list)
     _versions: Iterator[int] = field(default_factory=lambda: itertools.count(1))
@@ -102,7 +105,7 @@ class ModelServer:
                     lines.put_nowait(event)
         watcher = (plural, namespace, selector, lines)
         self._watchers.append(watcher)
-        self.watches += 1
+        self.watched.add((plural, namespace))
         try:
             yield _lines(lines)
         finally:
@@ -245,6 +248,8 @@ class ModelServer:
     def _tell(self, plural: str, event: str, obj: Manifest) -> None:
         line = {"type": event, "object": copy.deepcopy(obj)}
         self._history.append((self._version, plural, line))
+        if plural in self.silent:
+            return
         for of, namespace, selector, lines in self._watchers:
             if of == plural and _matches(obj, selector, namespace):
                 lines.put_nowait(line)

@@ -21,6 +21,7 @@ from pyjobset.errors import OutcomeUnknown, Unavailable
 from pyjobset.kube.client import Client
 from pyjobset.kube.requests import Request
 from pyjobset.objects import features as gates
+from pyjobset.objects.labels import JOBSET_NAME, RESTART_ATTEMPT
 from pyjobset.objects.meta import Manifest
 from pyjobset.reconciler.decision import Decision
 from pyjobset.reconciler.observation import Observation
@@ -30,6 +31,8 @@ from tests.virtual_time import run
 
 OPTIONS = Options(health_address=None, features=gates.resolve({gates.WORKLOAD_AWARE_SCHEDULING: True}))
 GANG = {"schedulingPolicy": {"gang": {}}}
+FAILED = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "m"}
+FAILED["lastTransitionTime"] = "2026-11-30T12:00:00Z"
 QUOTA = failure(403, "Forbidden", "exceeded quota: jobs")
 
 
@@ -82,6 +85,10 @@ def conditions(server: ModelServer, name: str = "js") -> dict[str, Manifest]:
 
 def events(server: ModelServer) -> list[str]:
     return [call.body["reason"] for call in server.calls if call.plural == "events"]
+
+
+def jobs(server: ModelServer) -> list[Manifest]:
+    return [server.get("jobs", name) for name in server.names("jobs")]
 
 
 def finish_jobs(server: ModelServer) -> None:
@@ -230,6 +237,7 @@ def test_only_the_chosen_namespace_is_reconciled() -> None:
         async with controller(server, replace(OPTIONS, namespace="a")):
             await settled(server)
         assert {namespace for plural, namespace, _ in server.objects if plural == "jobs"} == {"a"}
+        assert {namespace for _, namespace in server.watched} == {"a"}
 
     world(case)
 
@@ -261,9 +269,7 @@ def test_a_restart_is_counted_first_and_recreates_each_job_once() -> None:
         async with controller(server):
             await settled(server)
             before = len(server.calls)
-            failed = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "m"}
-            failed["lastTransitionTime"] = "2026-11-30T12:00:00Z"
-            server.change("jobs", "js-w-0", {"status": {"conditions": [failed]}})
+            server.change("jobs", "js-w-0", {"status": {"conditions": [FAILED]}})
             await settled(server)
         writes = [str(c) for c in server.calls[before:] if c.method != "GET" and c.plural != "events"]
         assert writes[0] == "PATCH jobsets js status"
@@ -290,6 +296,52 @@ def test_deleting_the_jobset_leaves_nothing_and_a_new_one_of_the_name_starts_afr
             server.put("jobsets", manifest())
             await settled(server)
             assert server.names("jobs") == ["js-w-0", "js-w-1"]
+
+    world(case)
+
+
+def test_it_goes_on_after_its_own_writes_without_hearing_of_them() -> None:
+    async def case(server: ModelServer) -> None:
+        server.put("jobsets", manifest(failurePolicy={"maxRestarts": 3}))
+        async with controller(server):
+            await settled(server)
+            server.silent.add("jobsets")
+            server.change("jobs", "js-w-0", {"status": {"conditions": [FAILED]}})
+            await settled(server)
+        assert [j["metadata"]["labels"][RESTART_ATTEMPT] for j in jobs(server)] == ["1", "1"]
+        assert server.statuses(409) == []
+
+    world(case)
+
+
+def test_a_child_that_is_taken_away_from_its_jobset_is_noticed() -> None:
+    async def case(server: ModelServer) -> None:
+        server.put("jobsets", manifest())
+        async with controller(server):
+            await settled(server)
+            server.change("jobs", "js-w-1", {"metadata": {"ownerReferences": []}})
+            await asyncio.sleep(1)
+            assert "js-w-1" in conditions(server)["Blocked"]["message"]
+
+    world(case)
+
+
+def test_the_pods_of_a_gang_are_watched_and_judged() -> None:
+    async def case(server: ModelServer) -> None:
+        async with controller(server):
+            server.put("jobsets", manifest("plain"))
+            await settled(server)
+            assert ("pods", "") not in server.watched, "nobody needs them yet"
+            server.put("jobsets", manifest("js", replicated_job("w"), scheduling=GANG))
+            await settled(server)
+            (group,) = server.names("podgroups")
+            owner = {"kind": "Job", "name": "js-w-0", "uid": server.get("jobs", "js-w-0")["metadata"]["uid"]}
+            metadata = {"name": "p", "labels": {JOBSET_NAME: "js"}, "ownerReferences": [owner | {"controller": True}]}
+            spec = {"schedulingGroup": {"podGroupName": group}}
+            server.put("pods", {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}})
+            server.change("pods", "p", {"spec": {"nodeName": "node"}})
+            await asyncio.sleep(1)
+            assert conditions(server)["PodGroupsScheduled"]["status"] == "True"
 
     world(case)
 
@@ -391,6 +443,7 @@ def test_a_quota_is_told_and_asked_again_by_one_request_at_a_time() -> None:
             assert conditions(server)["Blocked"]["status"] == "True"
             assert "exceeded quota" in conditions(server)["Blocked"]["message"]
             assert events(server) == ["JobCreationFailed"]
+            assert server.writes().count("PATCH jobsets js status") == 1
             refused = [c for c in server.calls if c.status == 403]
             assert len(refused) <= PARALLEL
             await asyncio.sleep(70)  # tries 5, 15, 35 and 75 seconds after the first
@@ -432,6 +485,7 @@ def test_a_foreign_object_is_never_touched_and_is_told(plural: str, owner: Manif
             await asyncio.sleep(100)
             assert server.get(plural, name) == foreign
             assert told in conditions(server)["Blocked"]["message"]
+            assert "js-w-1" in server.names("jobs") if plural == "jobs" else not server.names("jobs")
             assert len([c for c in server.calls if c.status == 409]) <= 5
             server.remove(plural, name)
             await settled(server, 300)
@@ -594,6 +648,33 @@ def test_a_bug_stops_its_jobset_only(monkeypatch: pytest.MonkeyPatch, caplog: py
     bugs = [r for r in caplog.records if r.message == "Bug: JobSet stopped"]
     assert bugs
     assert "broken invariant" in str(bugs[0].exc_info)
+
+
+def test_a_bug_is_not_met_more_often_because_children_change(caplog: pytest.LogCaptureFixture) -> None:
+    is_broken = False
+    decide = reconcile.decide
+
+    def sometimes(observation: Observation) -> Decision:
+        assert not is_broken, "broken invariant"
+        return decide(observation)
+
+    async def case(server: ModelServer) -> None:
+        nonlocal is_broken
+        server.put("jobsets", manifest())
+        async with controller(server) as manager:
+            await settled(server)
+            manager.reconciler.decide = sometimes
+            for _ in range(2):
+                is_broken = True
+                for second in range(12):
+                    server.change("jobs", "js-w-0", {"status": {"active": second, "conditions": []}})
+                    await asyncio.sleep(1)
+                is_broken = False
+                await settled(server, 30)
+
+    world(case)
+    bugs = [record for record in caplog.records if record.message == "Bug: JobSet stopped"]
+    assert [record.fields["retry_seconds"] for record in bugs] == [5.0, 10.0] * 2  # type: ignore[attr-defined]
 
 
 def test_a_decision_that_never_settles_is_slowed_down(caplog: pytest.LogCaptureFixture) -> None:

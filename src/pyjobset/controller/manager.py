@@ -8,6 +8,7 @@ import asyncio
 import gc
 import signal
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import datetime
 from typing import Any
 
@@ -81,7 +82,7 @@ class Manager:
         address = self._options.health_address
         health = None if address is None else await serve_health(address, lambda: self.is_ready)
         try:
-            async with self._parts:
+            async with self._webhooks(), self._parts:
                 self._start(self._live())
                 await stop.wait()
                 await self._finish()
@@ -90,6 +91,14 @@ class Manager:
         finally:
             if health is not None:
                 health.close()
+
+    def _webhooks(self) -> AbstractAsyncContextManager[Any]:
+        """They are there before the manager is ready, and as long as it writes."""
+        if self._options.webhooks is None:
+            return nullcontext()
+        from pyjobset.controller.webhook.server import serving  # 4 MB that a controller without webhooks does without
+
+        return serving(self._options.webhooks, self._options.features)
 
     async def _live(self) -> None:
         await self._wait_served()

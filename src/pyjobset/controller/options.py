@@ -4,6 +4,7 @@ Names and defaults are those of the original controller where it has the flag. B
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from pyjobset.errors import UsageError
 from pyjobset.objects.features import DEFAULTS, Features
@@ -29,6 +30,14 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
+class Webhooks:
+    """`certificates` is a directory with tls.crt and tls.key."""
+
+    address: Address
+    certificates: Path
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     kubeconfig: str | None = None
     context: str | None = None
@@ -40,6 +49,7 @@ class Options:
     concurrent_reconciles: int = CONCURRENT_RECONCILES
     health_address: Address | None = Address("", 8081)
     """None: no health endpoint."""
+    webhooks: Webhooks | None = None
     log_level: str = "info"
     log_format: str = "text"
 
@@ -62,6 +72,17 @@ def address(text: str, flag: str) -> Address | None:
     if not colon or not port.isdecimal() or int(port) > 65535:
         raise UsageError(f"{flag} {text!r}: expected HOST:PORT", hint="for example :8081, or 0 to switch it off")
     return Address(host.removeprefix("[").removesuffix("]"), int(port))
+
+
+def webhooks(bind_address: str, cert_dir: str) -> Webhooks | None:
+    """Both flags or none of them."""
+    where = address(bind_address, "--webhook-bind-address")
+    if where is not None and cert_dir:
+        return Webhooks(where, Path(cert_dir))
+    if where is not None or cert_dir:
+        given, lacking = ("--webhook-bind-address", "--webhook-cert-dir")[:: 1 if where else -1]
+        raise UsageError(f"{given} needs {lacking}", hint="webhooks are served over TLS only; give both, or none")
+    return None
 
 
 def log_level(text: str) -> str:

@@ -131,7 +131,7 @@ class _Run:
         if with_pods and not reconciler.has_pods():
             return None
         loop = asyncio.get_running_loop()
-        started = time.perf_counter()
+        started = time.thread_time()
         memory = reconciler.refusals.of(self._key, jobset.metadata.uid, jobset.metadata.generation)
         observation = self.observation = observe(
             reconciler.caches,
@@ -142,7 +142,7 @@ class _Run:
             with_pods=with_pods,
         )
         decision = reconciler.decide(observation)
-        cpu_seconds = time.perf_counter() - started
+        cpu_seconds = time.thread_time() - started
         decision = self._without_early_counts(decision, loop.time())
         applied = Applied()
         if decision.actions or decision.status is not None or memory.refusals():
