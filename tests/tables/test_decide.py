@@ -1,5 +1,6 @@
 """decide: a JobSet's life from the first observation to its end, one case a rule."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +11,7 @@ from pyjobset.objects import conditions as words
 from pyjobset.objects import features as gates
 from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.meta import Condition
-from pyjobset.objects.resources import JOBS, POD_GROUPS, SERVICES, WORKLOADS
+from pyjobset.objects.resources import JOBS, POD_GROUPS, PODS, SERVICES, WORKLOADS
 from pyjobset.reconciler.decide import decide
 from pyjobset.reconciler.decision import Create, Decision, Delete, JsonPatch, Patch
 from pyjobset.reconciler.observation import Refusal
@@ -196,6 +197,18 @@ def test_suspend_and_resume_keep_the_names() -> None:
     assert condition(server.jobset, words.SUSPENDED).status == "False"
 
 
+@pytest.mark.parametrize("kind", ["PodGroup", "Workload"])
+def test_nothing_is_resumed_while_its_group_is_refused(kind: str) -> None:
+    """The pods would join whatever has the name."""
+    server = TinyServer(jobset(scheduling=GANG, suspend=True))
+    server.settle()
+    server.jobset = merged(server.jobset, {"spec": {"suspend": False}})
+    names = {a.resource.kind: a.name for a in decide(server.observe()).actions}
+    decision = server.step(refusals=(refusal(kind, names[kind], 30, owner="nobody"),))
+    assert JOBS not in {a.resource for a in decision.actions}
+    assert kinds(server.step(refusals=(refusal(kind, names[kind], 0),)))[-1] == ("Patch", "Job"), "tried when it is due"
+
+
 def test_resume_waits_while_the_old_group_is_terminating() -> None:
     server = running(jobset(scheduling=GANG))
     (group,) = server.pod_groups.values()
@@ -243,6 +256,30 @@ def test_decision_34_the_quorum_goes_up_before_the_jobs_and_down_after_them() ->
     assert kinds(server.step()) == [("JsonPatch", "Workload"), ("Patch", "PodGroup")]
     assert min_counts(server) == (1, 1)
     assert {o.metadata.uid for o in (*server.workloads.values(), *server.pod_groups.values())} == uids
+
+
+def leaves(server: TinyServer) -> tuple[Refusal, ...]:
+    (name,) = server.pod_groups
+    gone = {"metadata": {"deletionTimestamp": "2026-11-30T12:00:00Z"}}
+    server.pod_groups[name] = merged(server.pod_groups[name], gone)
+    return ()
+
+
+def refuses(server: TinyServer) -> tuple[Refusal, ...]:
+    (name,) = server.pod_groups
+    return (refusal("PodGroup", name, 30),)
+
+
+@pytest.mark.parametrize("trouble", [leaves, refuses])
+def test_a_job_does_not_grow_without_its_group_but_shrinks(
+    trouble: Callable[[TinyServer], tuple[Refusal, ...]],
+) -> None:
+    server = running(jobset(replicated_job("w", pods=2), scheduling=GANG))
+    refusals = trouble(server)
+    scale(server, 4)
+    assert JOBS not in {a.resource for a in decide(server.observe(refusals=refusals)).actions}
+    scale(server, 1)
+    assert kinds(decide(server.observe(refusals=refusals))) == [("Patch", "Job")]
 
 
 def test_an_elastic_change_is_ignored_while_its_gate_is_off() -> None:
@@ -355,6 +392,28 @@ def test_decision_35_a_drifted_group_is_replaced_once_it_has_no_pods() -> None:
     assert kinds(server.step()) == [("Create", "PodGroup")]
     server.settle()
     assert condition(server.jobset, words.SCHEDULING_DEGRADED).status == "False"
+
+
+def test_decision_35_pods_that_no_job_counts_yet_keep_their_drifted_group() -> None:
+    server = TinyServer(jobset(scheduling=GANG))
+    server.settle()
+    drifted(server)
+    (name,) = server.pod_groups
+    pod = {"metadata": {"name": "p"}, "spec": {"schedulingGroup": {"podGroupName": name}}}
+    decision = server.step(pods=(msgspec.convert(pod, PODS.type),))
+    assert decision.actions == ()
+    assert condition(server.jobset, words.SCHEDULING_DEGRADED).reason == words.OBJECTS_DRIFTED
+
+
+def test_decision_35_a_drifted_workload_holds_no_job_back() -> None:
+    jobs = (replicated_job("a"), replicated_job("b", dependsOn=[{"name": "a", "status": "Ready"}]))
+    server = TinyServer(jobset(*jobs, scheduling={}))
+    server.settle()
+    for name, workload in server.workloads.items():
+        server.workloads[name] = merged(workload, {"spec": {"controllerRef": {"name": "other"}}})
+    server.set_status("js-a-0", active=1, ready=1)
+    assert kinds(server.step()) == [("Create", "Job")]
+    assert condition(server.jobset, words.SCHEDULING_DEGRADED).reason == words.OBJECTS_DRIFTED
 
 
 def test_server_decided_values_are_no_drift() -> None:

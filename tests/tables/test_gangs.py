@@ -7,6 +7,7 @@ import msgspec
 
 from pyjobset.objects import conditions as words
 from pyjobset.objects.batch import Pod
+from pyjobset.reconciler.conditions import timestamp
 from pyjobset.reconciler.decision import Decision
 from tests.builders import NOW, TinyServer, jobset, merged, replicated_job
 
@@ -14,10 +15,14 @@ GANG = {"schedulingPolicy": {"gang": {}}}
 UNSCHEDULABLE = "minCount (3) cannot be satisfied: 2 scheduled, 1 remaining"
 
 
-def gang() -> TinyServer:
-    server = TinyServer(jobset(replicated_job("w", pods=3), scheduling=GANG))
+def ago(seconds: float) -> str:
+    return timestamp(NOW - timedelta(seconds=seconds))
+
+
+def gang(*, started: str = ago(0), scheduling: Any = GANG) -> TinyServer:
+    server = TinyServer(jobset(replicated_job("w", pods=3), scheduling=scheduling))
     server.settle()
-    server.set_status("js-w-0", active=3)
+    server.set_status("js-w-0", active=3, startTime=started)
     return server
 
 
@@ -90,21 +95,140 @@ def test_other_words_for_the_same_trouble_are_no_new_event() -> None:
 
 
 def test_a_gang_that_lacks_pods_is_told_after_a_while() -> None:
-    server = gang()
-    young = (NOW - timedelta(seconds=4)).isoformat()
-    scheduler_says(server, "", "", created=young)
+    server = gang(started=ago(300))
+    scheduler_says(server, "", "", created=ago(4))
     decision = server.step(pods=pods(server, pending=2))
     assert told(decision) is None
     assert decision.wake_after_seconds == 6
-    scheduler_says(server, "", "", created=(NOW - timedelta(seconds=10)).isoformat())
+    scheduler_says(server, "", "", created=ago(10))
     status, reason, message = told(server.step(pods=pods(server, pending=2))) or ("", "", "")
     assert (status, reason) == ("False", words.POD_GROUP_INCOMPLETE)
     assert "only 2 pods exist" in message
 
 
-def test_decision_27_initially_scheduled_is_no_health() -> None:
+def test_jobs_that_started_again_under_an_old_group_get_the_same_while() -> None:
+    server = gang(started=ago(3))
+    scheduler_says(server, "True", "", created=ago(3000))
+    decision = server.step(pods=pods(server, pending=2))
+    assert told(decision) is None
+    assert decision.wake_after_seconds == 7
+    server.set_status("js-w-0", startTime=ago(11))
+    assert (told(server.step(pods=pods(server, pending=2))) or ("", ""))[1] == words.POD_GROUP_INCOMPLETE
+
+
+def test_a_placed_gang_that_lacks_pods_is_noted_and_after_a_while_told() -> None:
+    """It may just have grown."""
+    server = gang(started=ago(300))
+    server.step(pods=pods(server, bound=3))
+    decision = server.step(pods=pods(server, bound=2))
+    assert (told(decision) or ("", ""))[:2] == ("False", words.POD_GROUP_PENDING)
+    assert decision.events == ()
+    assert decision.wake_after_seconds == 10
+    later = server.step(pods=pods(server, bound=2), now=NOW + timedelta(seconds=4))
+    assert (later.status, later.wake_after_seconds) == (None, 6)
+    last = server.step(pods=pods(server, bound=2), now=NOW + timedelta(seconds=10))
+    assert (told(last) or ("", ""))[1] == words.POD_GROUP_INCOMPLETE
+    assert [e.type for e in last.events] == ["Warning"]
+    assert (told(server.step(pods=pods(server, bound=3))) or ("",))[0] == "True"
+
+
+def test_a_placed_gang_for_whose_new_pods_there_is_no_room_is_told_what_they_were_told() -> None:
+    """The group's condition stays True: only the pods have the scheduler's answer."""
+    server = gang(started=ago(300))
+    scheduler_says(server, "True", "")
+    server.step(pods=pods(server, bound=3))
+    waiting = [answer(server, "0/4 nodes are available: 4 Insufficient cpu."), *pods(server, bound=2)]
+    decision = server.step(pods=tuple(waiting))
+    status, reason, message = told(decision) or ("", "", "")
+    assert (status, reason) == ("False", words.POD_GROUP_UNSCHEDULABLE)
+    assert "2 of the 3 pods" in message
+    assert message.endswith("0/4 nodes are available: 4 Insufficient cpu.")
+
+
+def answer(server: TinyServer, message: str) -> Pod:
+    """A pod that the scheduler could not place."""
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    (pod,) = pods(server, pending=1, conditions=[condition])
+    return pod
+
+
+def test_of_the_pods_words_the_most_frequent_that_do_not_repeat_the_groups_are_told() -> None:
     server = gang()
-    scheduler_says(server, "True", "", created=(NOW - timedelta(minutes=5)).isoformat())
+    scheduler_says(server, "False", UNSCHEDULABLE)
+    said = (f"pod group is unschedulable, {UNSCHEDULABLE}", "no memory", "no cpu", "no cpu")
+    message = (told(server.step(pods=tuple(answer(server, text) for text in said))) or ("", "", ""))[2]
+    assert message.endswith(f"{UNSCHEDULABLE}; no cpu")
+
+
+FIXED = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+
+
+def test_decision_20_a_fixed_quorum_that_can_no_longer_be_met_is_told_with_the_way_out() -> None:
+    server = gang(scheduling={"replicatedJobs": [{"targetReplicatedJobs": ["w"], "job": FIXED}]})
+    done = pods(server, bound=2, phase="Succeeded")
+    decision = server.step(pods=(*done, *pods(server, pending=1)))
+    status, reason, message = told(decision) or ("", "", "")
+    assert (status, reason) == ("False", words.POD_GROUP_QUORUM_OUT_OF_REACH)
+    assert "finished pods do not count" in message
+    assert "recreate the JobSet" in message
+    assert [e.type for e in decision.events] == ["Warning"]
+
+
+def test_decision_20_a_computed_quorum_moves_so_that_nobody_is_warned() -> None:
+    server = gang(started=ago(300))
+    done = pods(server, bound=2, phase="Succeeded")
+    assert (told(server.step(pods=(*done, *pods(server, bound=1)))) or ("",))[0] == "True"
+    server.set_status("js-w-0", active=1, ready=0, succeeded=2)
+    waits = server.step(pods=(*done, *pods(server, pending=1)))
+    assert waits.actions
+    assert waits.events == ()
+    moved = server.step(pods=(*done, *pods(server, bound=1)))
+    assert (told(moved) or ("",))[0] == "True"
+
+
+def test_a_suspended_jobset_no_longer_claims_that_its_gang_is_placed() -> None:
+    server = gang()
+    server.step(pods=pods(server, bound=3))
+    server.jobset = merged(server.jobset, {"spec": {"suspend": True}})
+    decision = server.step()
+    assert (told(decision) or ("", ""))[:2] == ("False", words.JOBSET_SUSPENDED)
+    assert words.JOBSET_SUSPENDED not in {e.reason for e in decision.events}
+
+
+def test_a_group_that_still_terminates_is_told_to_those_who_resumed() -> None:
+    server = gang()
+    server.jobset = merged(server.jobset, {"spec": {"suspend": True}})
+    group = server.pod_groups[group_name(server)]
+    server.settle()
+    server.jobset = merged(server.jobset, {"spec": {"suspend": False}})
+    server.pod_groups[group.metadata.name] = merged(group, {"metadata": {"deletionTimestamp": ago(1)}})
+    leaving = tuple(merged(p, {"metadata": {"deletionTimestamp": ago(1)}}) for p in pods(server, bound=3))
+    decision = server.step(pods=leaving)
+    status, reason, message = told(decision) or ("", "", "")
+    assert (status, reason) == ("False", words.POD_GROUP_TERMINATING)
+    assert "(3 terminate)" in message
+    assert {e.type for e in decision.events} <= {"Normal"}
+
+
+def test_a_group_that_someone_deleted_under_running_pods_is_no_trouble_for_them() -> None:
+    server = gang()
+    name = group_name(server)
+    server.pod_groups[name] = merged(server.pod_groups[name], {"metadata": {"deletionTimestamp": ago(1)}})
+    assert (told(server.step(pods=pods(server, bound=3))) or ("",))[0] == "True"
+
+
+def test_a_restart_that_clears_the_old_attempt_is_no_news_of_the_gang() -> None:
+    server = gang()
+    server.step(pods=pods(server, bound=3))
+    server.jobset = merged(server.jobset, {"status": {"restarts": 1}})
+    decision = server.step(pods=())
+    assert told(decision) in (None, ("True", words.ALL_SCHEDULED, "1 of 1 pod groups are scheduled"))
+    assert words.POD_GROUP_INCOMPLETE not in {e.reason for e in decision.events}
+
+
+def test_decision_27_initially_scheduled_is_no_health() -> None:
+    server = gang(started=ago(300))
+    scheduler_says(server, "True", "", created=ago(300))
     assert (told(server.step(pods=pods(server, bound=1, pending=2))) or ("",))[0] == "False"
 
 

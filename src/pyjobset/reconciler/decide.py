@@ -16,7 +16,7 @@ from pyjobset.objects.meta import Condition
 from pyjobset.reconciler.conditions import changed, is_true
 from pyjobset.reconciler.decision import Decision
 from pyjobset.reconciler.failure import failure
-from pyjobset.reconciler.gangs import gangs
+from pyjobset.reconciler.gangs import gangs, suspended_gangs
 from pyjobset.reconciler.jobs import (
     create_jobs,
     replace_jobs,
@@ -92,6 +92,7 @@ def _suspended(view: View) -> Outcome:
         + drop_groups(view)
         + service(view)
         + create_jobs(view, allowed=frozenset(), groups=None)
+        + suspended_gangs(view)
         + _restart_over(view, words.JOBSET_SUSPENDED)
         + Outcome(conditions=(condition,))
     )
@@ -99,8 +100,8 @@ def _suspended(view: View) -> Outcome:
 
 def _running(view: View, counts: Counts) -> Outcome:
     order = startup(view, counts)
-    resized = resize_jobs(view)
     groups = sync_groups(view)
+    resized = resize_jobs(view, groups=groups.ready)
     resumed = resume_jobs(view, allowed=order.allowed, groups=groups.ready)
     outcome = groups.outcome + service(view) + resized
     outcome += create_jobs(view, allowed=order.allowed, groups=groups.ready) + resumed + order.outcome + gangs(view)

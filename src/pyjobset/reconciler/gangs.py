@@ -1,127 +1,136 @@
 """Condition PodGroupsScheduled: are the gangs of a running JobSet placed, and if not, which waits and for what. Pure.
 
 Health comes from pods, never from the PodGroup's own condition, which stays True for ever once a gang was placed
-(decision 27); that condition only lends its message. A gang of which pods are missing waits without a word from the
-scheduler (facts of 1.37): after a while it is told here.
+(decision 27); while it is False it lends its message, and so do the pods. A gang of which pods are missing waits
+without a word from the scheduler (facts of 1.37): after a while it is told here.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime
 
 from pyjobset.objects import conditions as words
-from pyjobset.objects.batch import Pod
 from pyjobset.objects.scheduling import PodGroup
-from pyjobset.reconciler.conditions import find
+from pyjobset.reconciler.conditions import find, timestamp
+from pyjobset.reconciler.group_state import GroupState, group_states
 from pyjobset.reconciler.outcome import NOTHING, ConditionChange, Outcome
-from pyjobset.reconciler.view import State, View
+from pyjobset.reconciler.view import View
 
 SILENCE_SECONDS = 10
-"""How long a gang may lack pods before it is told: the Job controller needs a moment to create them."""
-
-
-@dataclass(frozen=True, slots=True)
-class GroupState:
-    """Pods of one PodGroup: `bound` have a node, `done` succeeded, `missing` are not there yet for the quorum."""
-
-    group: PodGroup
-    quorum: int
-    existing: int
-    bound: int
-    done: int
-    preempted: int
-
-    @property
-    def is_scheduled(self) -> bool:
-        return self.bound + self.done >= self.quorum
-
-    @property
-    def scheduler_message(self) -> str:
-        """The scheduler's own words while it cannot place the group, empty otherwise."""
-        condition = find(self.group.status.conditions, "PodGroupInitiallyScheduled")
-        return condition.message if condition is not None and condition.status == "False" else ""
+"""How long a gang may lack pods before people are warned: the Job controller needs a moment to create them, when its
+Jobs start and when they grow."""
 
 
 def gangs(view: View) -> Outcome:
     """Says nothing before the first answer, so that a gang that fits at once costs no extra status write."""
     if view.scheduling is None:
         return NOTHING
-    started = {
-        placement.pod_group_name
-        for child in view.children
-        if child.state is not State.MISSING and (placement := view.placement(child)) is not None
-    }
-    states = _group_states(view.observation.pod_groups, view.observation.pods)
-    waiting = [s for s in states if s.group.metadata.name in started and not s.is_scheduled]
+    states = group_states(view, view.scheduling)
+    starts = _starts(view)
+    for state in states:
+        if state.group.metadata.deletion_timestamp is not None and state.name not in starts:
+            return _leaves(state)
+    waiting = [s for s in states if s.name in starts and not s.is_scheduled]
     if not waiting:
-        if len(states) < len(view.scheduling.pod_groups) or any(s.group.metadata.name not in started for s in states):
+        if len(states) < len(view.scheduling.pod_groups) or any(s.name not in starts for s in states):
             return NOTHING
         return _condition("True", words.ALL_SCHEDULED, f"{len(states)} of {len(states)} pod groups are scheduled")
-    told = [s for s in waiting if s.preempted or s.scheduler_message]
-    if told:
-        return _waits(told[0], len(waiting), len(states))
-    ages = [_age_seconds(s.group, view.observation.now) for s in waiting]
-    oldest = max(range(len(waiting)), key=ages.__getitem__)
-    if ages[oldest] >= SILENCE_SECONDS:
-        return _waits(waiting[oldest], len(waiting), len(states))
-    return Outcome(wake_after_seconds=SILENCE_SECONDS - ages[oldest])
+    age_seconds = {s.name: _age_seconds(s.group, starts[s.name], view.observation.now) for s in waiting}
+    old = [s for s in waiting if age_seconds[s.name] >= SILENCE_SECONDS]
+    answered = [s for s in waiting if s.is_told_at_once] or [s for s in old if s.pods_message]
+    if answered:
+        return _waits(answered[0], len(waiting), len(states))
+    if not old:
+        return Outcome(wake_after_seconds=SILENCE_SECONDS - max(age_seconds.values()))
+    return _pending(view, old[0]) or _waits(old[0], len(waiting), len(states))
 
 
-def _group_states(groups: Iterable[PodGroup], pods: Iterable[Pod]) -> tuple[GroupState, ...]:
-    """The states of the groups, in their order. Linear in groups and pods."""
-    members: dict[str, list[Pod]] = {}
-    for pod in pods:
-        group = pod.spec.scheduling_group
-        if group is not None and group.pod_group_name:
-            members.setdefault(group.pod_group_name, []).append(pod)
-    return tuple(_state(group, members.get(group.metadata.name, [])) for group in groups)
+def _pending(view: View, state: GroupState) -> Outcome | None:
+    """A gang that was placed lacks pods: for a moment that is only noted, because it may just have grown."""
+    stored = find(view.jobset.status.conditions, words.POD_GROUPS_SCHEDULED)
+    if stored is not None and stored.status == "True":
+        noted = ConditionChange(
+            words.POD_GROUPS_SCHEDULED, "False", words.POD_GROUP_PENDING, _placed(state), is_silent=True
+        )
+        return Outcome(conditions=(noted,), wake_after_seconds=SILENCE_SECONDS)
+    if stored is not None and stored.reason == words.POD_GROUP_PENDING:
+        noted_seconds = _seconds_since(stored.last_transition_time or "", view.observation.now)
+        if noted_seconds < SILENCE_SECONDS:
+            return Outcome(wake_after_seconds=SILENCE_SECONDS - noted_seconds)
+    return None
 
 
-def _state(group: PodGroup, pods: list[Pod]) -> GroupState:
-    gang = group.spec.scheduling_policy.gang
-    live = [p for p in pods if p.status.phase in ("Pending", "Running") and p.metadata.deletion_timestamp is None]
-    return GroupState(
-        group=group,
-        quorum=(gang.min_count or 1) if gang is not None else 1,
-        existing=len(live),
-        bound=sum(1 for p in live if p.spec.node_name),
-        done=sum(1 for p in pods if p.status.phase == "Succeeded"),
-        preempted=sum(1 for p in pods if _is_preempted(p)),
-    )
+def suspended_gangs(view: View) -> Outcome:
+    """A suspended JobSet has no groups: what was said of them no longer holds."""
+    if view.scheduling is None:
+        return NOTHING
+    message = "the jobset is suspended and holds no pod groups"
+    change = ConditionChange(words.POD_GROUPS_SCHEDULED, "False", words.JOBSET_SUSPENDED, message, is_silent=True)
+    return Outcome(conditions=(change,))
 
 
-def _is_preempted(pod: Pod) -> bool:
-    condition = find(pod.status.conditions, "DisruptionTarget")
-    return condition is not None and condition.status == "True" and condition.reason == "PreemptionByScheduler"
+def _starts(view: View) -> Mapping[str, str]:
+    """Per PodGroup whose Jobs run: when the last of them was started, now where the Job controller has yet to."""
+    now = timestamp(view.observation.now)
+    starts: dict[str, str] = {}
+    for child in view.children:
+        placement = view.placement(child)
+        if placement is None or child.job is None or not child.is_current or child.job.spec.suspend:
+            continue
+        name = placement.pod_group_name
+        starts[name] = max(starts.get(name, ""), child.job.status.start_time or now)
+    return starts
 
 
 def _waits(state: GroupState, waiting: int, total: int) -> Outcome:
-    name = state.group.metadata.name
     more = f"; {waiting} of {total} pod groups wait" if waiting > 1 else ""
-    where = f"PodGroup {name}: {state.bound} of the {state.quorum} pods that must be placed together are placed"
+    where = _placed(state)
     if state.preempted:
         message = f"{where}; {state.preempted} were preempted for a higher priority{more}"
         return _condition("False", words.POD_GROUP_PREEMPTED, message)
+    if state.is_out_of_reach:
+        message = (
+            f"{where}, because {state.done} have finished and finished pods do not count; minCount {state.quorum} is "
+            f"fixed by spec.scheduling: to get out, recreate the JobSet without it, or with less{more}"
+        )
+        return _condition("False", words.POD_GROUP_QUORUM_OUT_OF_REACH, message)
     if state.existing + state.done < state.quorum:
         message = f"{where}, because only {state.existing + state.done} pods exist{more}"
         return _condition("False", words.POD_GROUP_INCOMPLETE, message)
-    reported = state.scheduler_message or "the scheduler has not tried it yet"
-    return _condition("False", words.POD_GROUP_UNSCHEDULABLE, f"{where}: {reported}{more}")
+    reported = "; ".join(filter(None, (state.group_message, state.pods_message)))
+    message = f"{where}: {reported or 'the scheduler has not tried it yet'}{more}"
+    return _condition("False", words.POD_GROUP_UNSCHEDULABLE, message)
 
 
-def _condition(status: str, reason: str, message: str) -> Outcome:
+def _placed(state: GroupState) -> str:
+    return f"PodGroup {state.name}: {state.bound} of the {state.quorum} pods that must be placed together are placed"
+
+
+def _leaves(state: GroupState) -> Outcome:
+    """Nobody's fault: it is so after a quick resume."""
+    message = (
+        f"PodGroup {state.name} is being deleted and stays until its last pod is gone ({state.leaving} terminate); "
+        "its Jobs start under its successor"
+    )
+    return _condition("False", words.POD_GROUP_TERMINATING, message, is_warning=False)
+
+
+def _condition(status: str, reason: str, message: str, *, is_warning: bool = True) -> Outcome:
     is_true = status == "True"
     change = ConditionChange(
         words.POD_GROUPS_SCHEDULED,
         "True" if is_true else "False",
         reason,
         message,
-        is_warning=not is_true,
+        is_warning=is_warning and not is_true,
         is_state=True,
     )
     return Outcome(conditions=(change,))
 
 
-def _age_seconds(group: PodGroup, now: datetime) -> float:
-    created = group.metadata.creation_timestamp
-    return (now - datetime.fromisoformat(created)).total_seconds() if created else 0.0
+def _age_seconds(group: PodGroup, start: str, now: datetime) -> float:
+    """Since the pods could exist."""
+    return _seconds_since(max(group.metadata.creation_timestamp or "", start), now)
+
+
+def _seconds_since(time: str, now: datetime) -> float:
+    return (now - datetime.fromisoformat(time)).total_seconds() if time else 0.0

@@ -108,8 +108,9 @@ def resume_jobs(view: View, *, allowed: frozenset[str], groups: frozenset[str] |
     )
 
 
-def resize_jobs(view: View) -> Outcome:
-    """Elastic: parallelism and completions of live Jobs follow the spec (gate ElasticJobSet)."""
+def resize_jobs(view: View, *, groups: frozenset[str] | None) -> Outcome:
+    """Elastic: parallelism and completions of live Jobs follow the spec (gate ElasticJobSet). A Job grows once its
+    PodGroup is there."""
     if gates.ELASTIC_JOBSET not in view.observation.features:
         return Outcome()
     actions: list[Action] = []
@@ -120,6 +121,9 @@ def resize_jobs(view: View) -> Outcome:
         wanted = {"parallelism": templates.parallelism(template), "completions": templates.completions(template)}
         has = {"parallelism": child.job.spec.parallelism, "completions": child.job.spec.completions}
         changes = {k: v for k, v in wanted.items() if v is not None and v != has[k]}
+        is_growth = templates.parallelism(template) > child.job.parallelism
+        if is_growth and not _may_join(view.placement(child), groups):
+            continue
         if changes and templates.is_indexed(template):
             actions.append(_patch_spec(child.job, changes))
     return Outcome(tuple(actions))

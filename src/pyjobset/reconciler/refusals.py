@@ -3,7 +3,7 @@
 Nothing that needs the refused object is created meanwhile: no Job under a PodGroup that could not be made.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from pyjobset.objects import conditions as words
@@ -23,11 +23,16 @@ _REASONS = {
 }
 
 
+def held_back(refusals: Sequence[Refusal], now: datetime) -> Mapping[tuple[str, str], datetime]:
+    """(kind, name) of the objects that are left alone, and until when."""
+    return {(r.kind, r.name): r.retry_at for r in refusals if r.retry_at > now}
+
+
 def without_refused(
     actions: Sequence[Action], refusals: Sequence[Refusal], now: datetime
 ) -> tuple[tuple[Action, ...], float | None]:
     """The actions to take now, and the seconds until the next refused one is due."""
-    waiting = {(r.kind, r.name): r.retry_at for r in refusals if r.retry_at > now}
+    waiting = held_back(refusals, now)
     if not waiting:
         return tuple(actions), None
     kept: list[Action] = []

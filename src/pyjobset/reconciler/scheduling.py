@@ -17,6 +17,7 @@ from pyjobset.reconciler.decision import Action, Create, Delete, JsonPatch, Patc
 from pyjobset.reconciler.drift import GATE_OF_FIELD, pod_group_drift, workload_drift
 from pyjobset.reconciler.outcome import NOTHING, ConditionChange, Outcome
 from pyjobset.reconciler.quorum import with_quorums
+from pyjobset.reconciler.refusals import held_back
 from pyjobset.reconciler.view import View
 
 
@@ -24,7 +25,8 @@ from pyjobset.reconciler.view import View
 class Groups:
     outcome: Outcome = NOTHING
     ready: frozenset[str] | None = frozenset()
-    """Names of the PodGroups that Jobs may be created under after this decision's actions. None: no grouping at all."""
+    """Names of the PodGroups that Jobs may be created, resumed or grown under after this decision's actions. None: no
+    grouping at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +62,14 @@ def sync_groups(view: View) -> Groups:
     pod_groups = {g.metadata.name: g for g in view.observation.pod_groups}
 
     steps = [_workload_step(workloads.get(wanted.workload.metadata.name), wanted.workload, bool(busy))]
+    held = held_back(view.observation.refusals, view.observation.now)
+    has_workload = steps[0].is_ready and (WORKLOADS.kind, wanted.workload.metadata.name) not in held
     ready: list[str] = []
     for group in wanted.pod_groups:
         name = group.metadata.name
         step = _pod_group_step(pod_groups.get(name), group, name in busy)
         steps.append(step)
-        if step.is_ready and steps[0].is_ready:
+        if has_workload and step.is_ready and (POD_GROUPS.kind, name) not in held:
             ready.append(name)
     actions = _deletes(view, keep=frozenset(keep)) + tuple(a for step in steps for a in step.actions)
     reasons = tuple(r for step in steps for r in step.reasons)
@@ -127,11 +131,15 @@ def _pod_group_step(stored: PodGroup | None, wanted: PodGroup, is_busy: bool) ->
 
 
 def _replace(stored: Workload | PodGroup, is_busy: bool) -> _Step:
-    """Delete a drifted object; it is created again once the watch shows it gone. Never under running pods."""
+    """Delete a drifted object; it is created again once the watch shows it gone. Never under running pods.
+
+    A Workload holds no Job back: nobody but people reads it.
+    """
     resource = WORKLOADS if isinstance(stored, Workload) else POD_GROUPS
     reason = Reason("scheduling-object-drifted", (("kind", resource.kind), ("name", stored.metadata.name)))
     if is_busy:
-        return _Step(reasons=(reason,), is_ready=False, drifted=(f"{resource.kind} {stored.metadata.name}",))
+        drifted = (f"{resource.kind} {stored.metadata.name}",)
+        return _Step(reasons=(reason,), is_ready=resource is WORKLOADS, drifted=drifted)
     delete = Delete(resource, stored.metadata.name, stored.metadata.uid, "Background")
     return _Step(actions=(delete,), reasons=(reason,), is_ready=False)
 
@@ -146,13 +154,17 @@ def _relabel(stored: Workload | PodGroup, wanted: Workload | PodGroup) -> tuple[
 
 
 def _groups_with_pods(view: View) -> frozenset[str]:
-    """PodGroups whose Jobs have pods, as far as the Job controller's counts tell, terminating ones included."""
-    names: set[str] = set()
+    """PodGroups that have pods, terminating ones included: the pods that we see, and those that the Jobs count."""
+    names = {
+        pod.spec.scheduling_group.pod_group_name
+        for pod in view.observation.pods
+        if pod.spec.scheduling_group is not None and pod.status.phase in ("Pending", "Running")
+    }
     for job in view.observation.jobs:
         group = job.spec.template.spec.scheduling_group
         if group is not None and group.pod_group_name and job.status.active + job.status.terminating > 0:
             names.add(group.pod_group_name)
-    return frozenset(names)
+    return frozenset(name for name in names if name)
 
 
 def _health(steps: Sequence[_Step]) -> Outcome:
@@ -167,7 +179,10 @@ def _health(steps: Sequence[_Step]) -> Outcome:
         return _degraded(words.FIELDS_DROPPED, message)
     drifted = [name for step in steps for name in step.drifted]
     if drifted:
-        message = f"changed by someone and replaced once its pods are gone: {', '.join(drifted)}"
+        message = (
+            f"changed by someone and replaced once its pods are gone: {', '.join(drifted)}; "
+            "to have it at once, suspend and resume the JobSet"
+        )
         return _degraded(words.OBJECTS_DRIFTED, message)
     restored = "the scheduling objects are what spec.scheduling asks for"
     return Outcome(conditions=(ConditionChange(words.SCHEDULING_DEGRADED, "False", words.RESTORED, restored),))
