@@ -257,3 +257,24 @@ def test_finished_pods_count_as_placed() -> None:
     server = gang()
     done = pods(server, bound=3, phase="Succeeded")
     assert (told(server.step(pods=done)) or ("",))[0] == "True"
+
+
+def test_pods_that_were_made_again_are_no_new_warning_before_the_scheduler_answered() -> None:
+    server = gang(started=ago(300))
+    scheduler_says(server, "True", "")
+    assert (told(server.step(pods=pods(server, bound=1))) or ("", ""))[1] == words.POD_GROUP_INCOMPLETE
+    again = server.step(pods=pods(server, bound=1, pending=2))
+    status, reason, message = told(again) or ("", "", "")
+    assert (status, reason) == ("False", words.POD_GROUP_INCOMPLETE)
+    assert "has not tried it yet" in message
+    assert again.events == ()
+    decision = server.step(pods=(*pods(server, bound=1), answer(server, "no cpu"), answer(server, "no cpu")))
+    assert [(e.type, e.reason) for e in decision.events] == [("Warning", words.POD_GROUP_UNSCHEDULABLE)]
+
+
+def test_a_scheduler_that_does_not_answer_at_all_is_told() -> None:
+    server = gang(started=ago(300))
+    scheduler_says(server, "", "", created=ago(300))
+    decision = server.step(pods=pods(server, pending=3))
+    assert (told(decision) or ("", ""))[1] == words.POD_GROUP_UNSCHEDULABLE
+    assert "has not tried it yet" in (told(decision) or ("", "", ""))[2]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from pyjobset.objects import conditions as words
+from pyjobset.objects.meta import Condition
 from pyjobset.objects.scheduling import PodGroup
 from pyjobset.reconciler.conditions import find, timestamp
 from pyjobset.reconciler.group_state import GroupState, group_states
@@ -38,15 +39,15 @@ def gangs(view: View) -> Outcome:
     old = [s for s in waiting if age_seconds[s.name] >= SILENCE_SECONDS]
     answered = [s for s in waiting if s.is_told_at_once] or [s for s in old if s.pods_message]
     if answered:
-        return _waits(answered[0], len(waiting), len(states))
+        return _waits(view, answered[0], len(waiting), len(states))
     if not old:
         return Outcome(wake_after_seconds=SILENCE_SECONDS - max(age_seconds.values()))
-    return _pending(view, old[0]) or _waits(old[0], len(waiting), len(states))
+    return _pending(view, old[0]) or _waits(view, old[0], len(waiting), len(states))
 
 
 def _pending(view: View, state: GroupState) -> Outcome | None:
     """A gang that was placed lacks pods: for a moment that is only noted, because it may just have grown."""
-    stored = find(view.jobset.status.conditions, words.POD_GROUPS_SCHEDULED)
+    stored = _stored(view)
     if stored is not None and stored.status == "True":
         noted = ConditionChange(
             words.POD_GROUPS_SCHEDULED, "False", words.POD_GROUP_PENDING, _placed(state), is_silent=True
@@ -57,6 +58,10 @@ def _pending(view: View, state: GroupState) -> Outcome | None:
         if noted_seconds < SILENCE_SECONDS:
             return Outcome(wake_after_seconds=SILENCE_SECONDS - noted_seconds)
     return None
+
+
+def _stored(view: View) -> Condition | None:
+    return find(view.jobset.status.conditions, words.POD_GROUPS_SCHEDULED)
 
 
 def suspended_gangs(view: View) -> Outcome:
@@ -81,7 +86,7 @@ def _starts(view: View) -> Mapping[str, str]:
     return starts
 
 
-def _waits(state: GroupState, waiting: int, total: int) -> Outcome:
+def _waits(view: View, state: GroupState, waiting: int, total: int) -> Outcome:
     more = f"; {waiting} of {total} pod groups wait" if waiting > 1 else ""
     where = _placed(state)
     if state.preempted:
@@ -97,8 +102,13 @@ def _waits(state: GroupState, waiting: int, total: int) -> Outcome:
         message = f"{where}, because only {state.existing + state.done} pods exist{more}"
         return _condition("False", words.POD_GROUP_INCOMPLETE, message)
     reported = "; ".join(filter(None, (state.group_message, state.pods_message)))
-    message = f"{where}: {reported or 'the scheduler has not tried it yet'}{more}"
-    return _condition("False", words.POD_GROUP_UNSCHEDULABLE, message)
+    if reported:
+        return _condition("False", words.POD_GROUP_UNSCHEDULABLE, f"{where}: {reported}{more}")
+    stored = _stored(view)
+    # Its pods were just made again: another warning is worth sending once it has an answer in it.
+    told_before = (words.POD_GROUP_INCOMPLETE, words.POD_GROUP_PREEMPTED)
+    reason = stored.reason if stored and stored.reason in told_before else words.POD_GROUP_UNSCHEDULABLE
+    return _condition("False", reason, f"{where}: the scheduler has not tried it yet{more}")
 
 
 def _placed(state: GroupState) -> str:
