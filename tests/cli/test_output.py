@@ -11,6 +11,7 @@ import yaml
 from pyjobset.cli.output import dump, printable, table
 from pyjobset.cli.tree import printer
 from pyjobset.cli.view import view
+from tests.cli.families import family, group, pod
 from tests.cli.test_view import WAITING
 
 SHARED = {"labels": {"a": "b"}}
@@ -102,6 +103,15 @@ def test_colour_can_be_switched_off(terminal: Terminal, monkeypatch: pytest.Monk
 def test_a_live_picture_says_below_why_groups_wait(terminal: Terminal) -> None:
     show(terminal, live=True)
     assert "js-group waits: needs 5 pods at once, 3 fit (scheduler: 0/1 nodes are available:" in terminal.getvalue()
+
+
+def test_a_live_picture_says_each_reason_once(terminal: Terminal) -> None:
+    groups = [group(5, name=f"g{n}") for n in range(30)]
+    waiting = view(family(*groups, *(pod(f"p{n}", group=f"g{n}") for n in range(30))))
+    with redirect_stdout(terminal), printer("table", live=True) as shown:
+        shown(waiting)
+    assert "g0 and 29 more wait: needs 5 pods at once, only 1 exists" in terminal.getvalue()
+    assert "g1 waits" not in terminal.getvalue()
 
 
 @pytest.mark.parametrize(("height", "deepest"), [(20, "Pod"), (11, "Job"), (7, "PodGroup")])

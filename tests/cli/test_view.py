@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyjobset.cli.treetext import ASCII, lines, rows
+from pyjobset.cli.treetext import ASCII, FOLD_ABOVE, lines, rows
 from pyjobset.cli.view import UNTOUCHED_SECONDS, Family, view
 from pyjobset.objects import conditions
 from tests.cli.families import FULL, UNSCHEDULABLE, family, group, job, jobset, pod
@@ -152,3 +152,64 @@ def test_names_cannot_move_the_cursor() -> None:
     text = lines(rows(view(hostile)))
     assert all(line.isprintable() for line in text)
     assert any("\\x1b[2J\\x0aPodGroup x" in line for line in text)
+
+
+def many(jobs: int, pods: int = 1) -> Family:
+    """Jobs of one gang; the last one runs, the others wait."""
+    named = [f"js-w-{n}" for n in range(jobs)]
+    members = [pod(f"{name}-{n}", job=name, told=FULL) for name in named[:-1] for n in range(pods)]
+    return family(
+        group(jobs * pods, said=UNSCHEDULABLE),
+        *(job(name, pods=pods, ready=pods * (name == named[-1])) for name in named),
+        *members,
+        *(pod(f"{named[-1]}-{n}", job=named[-1], node=f"n{n}") for n in range(pods)),
+    )
+
+
+FOLDED = """\
+NAME                                    STATE     DETAILS
+JobSet ns/js                            Waiting
+└─ Workload js-workload
+   └─ PodGroup js-group                 Waiting   {why}
+      ├─ Job js-w-0 .. js-w-998         Pending   999 Jobs, 0/1998 ready
+      │  └─ Pod js-w-0-0 .. js-w-998-1  Pending   1998 pods, {full}
+      └─ Job js-w-999                   Running   2/2 ready
+         ├─ Pod js-w-999-0              Running   n0
+         └─ Pod js-w-999-1              Running   n1
+"""
+
+
+def test_a_thousand_jobs_are_folded() -> None:
+    shown = view(many(1000, pods=2))
+    why = f"gang of 2000, 2 bound, waits: {shown.groups[0].why}"
+    expected = FOLDED.format(why=why, full=FULL[:-1])
+    squeezed = [line.split() for line in lines(rows(shown))]
+    assert squeezed == [line.split() for line in expected.splitlines()]
+
+
+def test_all_are_shown_where_they_are_few_or_asked_for() -> None:
+    few, lot = view(many(FOLD_ABOVE)), view(many(FOLD_ABOVE + 1))
+    assert rows(few) == rows(few, is_folded=False)
+    assert len(rows(lot)) < 10
+    assert len(rows(lot, is_folded=False)) == 4 + 2 * (FOLD_ABOVE + 1)
+
+
+def test_groups_that_are_alike_are_folded() -> None:
+    count = FOLD_ABOVE + 3
+    groups = [group(1, name=f"g-{n}", reason="Scheduled") for n in range(count)]
+    jobs = [job(f"js-w-{n}", group=f"g-{n}", ready=1) for n in range(count)]
+    members = [pod(f"p-{n}", job=f"js-w-{n}", group=f"g-{n}", node="n" if n else "") for n in range(count)]
+    shown = rows(view(family(*groups, *jobs, *members)), "groups")
+    assert [row.name.split("─ ")[-1] for row in shown[3:]] == ["PodGroup g-0", f"PodGroup g-1 .. g-{count - 1}"]
+    assert shown[-1].details == f"{count - 1} groups, gang of 1, {count - 1} bound"
+
+
+def test_attempts_and_replicated_jobs_are_not_mixed() -> None:
+    count = FOLD_ABOVE
+    old = [job(f"js-w-{n}") for n in range(count)]
+    new = [job(f"js-v-{n}", labels={"jobset.sigs.k8s.io/restart-attempt": str(n % 2)}) for n in range(count)]
+    shown = rows(view(family(group(1), *old, *new)), "jobs")
+    details = [row.details for row in shown if row.name.split("─ ")[-1].startswith("Job ")]
+    half = count // 2
+    mixed = [f"{half} Jobs, 0/{half} ready", f"{half} Jobs, 0/{half} ready, attempt 2"]
+    assert details == [*mixed, f"{count} Jobs, 0/{count} ready"]

@@ -18,10 +18,10 @@ from pyjobset.cli.view import JobSetView
 _COLOURS = {"good": "green", "bad": "bold red", "busy": "yellow", "calm": ""}
 
 
-def print_view(view: JobSetView) -> None:
+def print_view(view: JobSetView, *, is_folded: bool) -> None:
     """Once, in full: long lines go on in the next row of the terminal, so that nothing is lost."""
     console = Console(highlight=False)
-    for text in _texts(rows(view, branches=_branches(console))):
+    for text in _texts(rows(view, branches=_branches(console), is_folded=is_folded)):
         console.print(text, soft_wrap=True)
 
 
@@ -32,7 +32,8 @@ def _branches(console: Console) -> Branches:
 class Picture:
     """A live display, as a context manager. The last picture stays on the screen."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_folded: bool = True) -> None:
+        self._is_folded = is_folded
         self._console = Console(highlight=False)
         self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="ellipsis")
 
@@ -47,13 +48,22 @@ class Picture:
         self._live.update(self._fit(view), refresh=True)
 
     def _fit(self, view: JobSetView) -> Group:
-        whys = [Text(f"{g.name} waits: {printable(g.why)}", style="yellow") for g in view.groups if g.why]
+        whys = [Text(printable(line), style="yellow") for line in _whys(view)]
         room = self._console.height - 2 - len(whys)
         for detail in DETAILS:
-            tree = rows(view, detail, _branches(self._console))
+            tree = rows(view, detail, _branches(self._console), is_folded=self._is_folded)
             if len(tree) <= room:
                 break
         return Group(*_texts(tree, cut=True), *whys)
+
+
+def _whys(view: JobSetView) -> list[str]:
+    """Each reason once, with one of its groups."""
+    names: dict[str, list[str]] = {}
+    for group in view.groups:
+        if group.why:
+            names.setdefault(group.why, []).append(group.name)
+    return [f"{n[0]}{f' and {len(n) - 1} more wait' if len(n) > 1 else ' waits'}: {why}" for why, n in names.items()]
 
 
 def _texts(tree: Sequence[Row], *, cut: bool = False) -> list[Text]:

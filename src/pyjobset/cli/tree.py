@@ -31,6 +31,9 @@ def tree(
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Show every change, until the JobSet has finished.")
     ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", "-a", help="A row for each group, Job and pod, also where many are alike.")
+    ] = False,
     output: Annotated[Format, typer.Option("--output", "-o", help="How to print it.")] = "table",
     kubeconfig: Annotated[
         str | None, typer.Option(help="Default: $KUBECONFIG, ~/.kube/config, or the local plane.")
@@ -43,15 +46,22 @@ def tree(
     Examples:
       jobset tree gang-training
       jobset tree gang-training -n training --watch
+      jobset tree gang-training --all
       jobset tree gang-training -o json | jq .groups[].why
     """
     import asyncio
 
-    asyncio.run(_tree(name, namespace, watch, output, kubeconfig, context))
+    asyncio.run(_tree(name, namespace, watch, output, not everything, kubeconfig, context))
 
 
 async def _tree(
-    name: str, namespace: str, watch: bool, output: Format, kubeconfig: str | None, context: str | None
+    name: str,
+    namespace: str,
+    watch: bool,
+    output: Format,
+    is_folded: bool,
+    kubeconfig: str | None,
+    context: str | None,
 ) -> None:
     from pyjobset.cli.cluster import fetch, follow, open_client
     from pyjobset.cli.output import note
@@ -61,10 +71,10 @@ async def _tree(
         namespace = namespace or client.namespace
         if not watch:
             family = await fetch(client, namespace, name)
-            with printer(output) as show:
+            with printer(output, is_folded=is_folded) as show:
                 show(view(family))
             return
-        with printer(output, live=True) as show:
+        with printer(output, live=True, is_folded=is_folded) as show:
             last = await show_changes(follow(client, namespace, name), show)
         if last is not None and not last.is_finished:
             note(f"JobSet {namespace}/{name} was deleted")
@@ -87,21 +97,21 @@ async def show_changes(families: AsyncGenerator["Family", None], show: Show) -> 
 
 
 @contextmanager
-def printer(output: Format, *, live: bool = False) -> Iterator[Show]:
+def printer(output: Format, *, live: bool = False, is_folded: bool = True) -> Iterator[Show]:
     """How to show a view: once, or again and again while the context is open."""
     if output != "table":
         yield partial(_print_data, output, live)
     elif not sys.stdout.isatty():
-        yield _print_snapshot if live else _print_lines
+        yield partial(_print_snapshot if live else _print_lines, is_folded)
     elif live:
         from pyjobset.cli.terminal import Picture
 
-        with Picture() as picture:
+        with Picture(is_folded=is_folded) as picture:
             yield picture.show
     else:
         from pyjobset.cli.terminal import print_view
 
-        yield print_view
+        yield partial(print_view, is_folded=is_folded)
 
 
 def _print_data(output: Literal["json", "yaml"], live: bool, view: "JobSetView") -> None:
@@ -116,19 +126,19 @@ def _print_data(output: Literal["json", "yaml"], live: bool, view: "JobSetView")
     sys.stdout.flush()
 
 
-def _print_lines(view: "JobSetView") -> None:
+def _print_lines(is_folded: bool, view: "JobSetView") -> None:
     from pyjobset.cli.output import say
     from pyjobset.cli.treetext import lines, rows
 
-    say("\n".join(lines(rows(view))))
+    say("\n".join(lines(rows(view, is_folded=is_folded))))
 
 
-def _print_snapshot(view: "JobSetView") -> None:
+def _print_snapshot(is_folded: bool, view: "JobSetView") -> None:
     from datetime import datetime
 
     from pyjobset.cli.output import say
 
     say(f"# {datetime.now().astimezone():%H:%M:%S}")
-    _print_lines(view)
+    _print_lines(is_folded, view)
     say("")
     sys.stdout.flush()

@@ -1,12 +1,12 @@
 """The view of a JobSet as lines of text, with a style for each. Pure.
 
 `tree` prints them; what they say was decided in `view`. Three levels of detail, so that a live display of a large
-JobSet can fit on the screen.
+JobSet can fit on the screen. Of many brothers and sisters that are alike one row is enough, unless all are asked for.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pyjobset.cli.output import GAP, printable
 from pyjobset.cli.view import GroupView, JobSetView, JobView, PodView
@@ -14,6 +14,8 @@ from pyjobset.cli.view import GroupView, JobSetView, JobView, PodView
 Detail = Literal["groups", "jobs", "pods"]
 DETAILS: tuple[Detail, ...] = ("pods", "jobs", "groups")
 """From the longest to the shortest."""
+FOLD_ABOVE = 12
+"""More groups, Jobs of a group or pods of a Job than this are folded, where several are alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +51,15 @@ _STYLES = {
 _Node = tuple[Row, list["_Node"]]
 
 
-def rows(view: JobSetView, detail: Detail = "pods", branches: Branches = LINES) -> list[Row]:
+@dataclass(frozen=True, slots=True)
+class _Look:
+    detail: Detail
+    is_folded: bool
+
+
+def rows(view: JobSetView, detail: Detail = "pods", branches: Branches = LINES, *, is_folded: bool = True) -> list[Row]:
     """The tree from top to bottom."""
-    return [Row("NAME", "STATE", "DETAILS"), *_draw(_jobset(view, detail), "", "", branches)]
+    return [Row("NAME", "STATE", "DETAILS"), *_draw(_jobset(view, _Look(detail, is_folded)), "", "", branches)]
 
 
 def lines(rows_: Sequence[Row]) -> list[str]:
@@ -74,34 +82,95 @@ def _row(kind: str, name: str, state: str, details: str = "") -> Row:
     return Row(f"{kind} {name}", state, details, _STYLES.get(state, "calm"))
 
 
-def _jobset(view: JobSetView, detail: Detail) -> _Node:
+def _jobset(view: JobSetView, look: _Look) -> _Node:
     restarts = f"{view.restarts} restart{'s' * (view.restarts > 1)}" if view.restarts else ""
     top = _row("JobSet", f"{view.namespace}/{view.name}", view.state, "; ".join(filter(None, (restarts, *view.notes))))
-    groups = [_group(group, detail) for group in view.groups]
-    jobs = [_job(job, detail) for job in view.jobs] if detail != "groups" else []
+    groups = [_groups(alike, look) for alike in _fold(view.groups, _group_looks, look)]
+    jobs = _jobs(view.jobs, look)
     if view.workload:
         return top, [(_row("Workload", view.workload, ""), groups), *jobs]
     return top, [*groups, *jobs]
 
 
-def _group(group: GroupView, detail: Detail) -> _Node:
+Item = TypeVar("Item", GroupView, JobView, PodView)
+
+
+def _fold(
+    items: Sequence[Item], looks: Callable[[Item], object], look: _Look, *, parents: int = 1
+) -> Iterable[list[Item]]:
+    """Those that look alike together, in the order of the first of each; each alone where there are few, of one
+    parent."""
+    if not look.is_folded or (len(items) <= FOLD_ABOVE and parents == 1):
+        return ([item] for item in items)
+    alike: dict[object, list[Item]] = {}
+    for item in items:
+        alike.setdefault(looks(item), []).append(item)
+    return alike.values()
+
+
+def _span(items: Sequence[Item]) -> str:
+    """`js-w-0 … js-w-999`; ASCII, because the terminal may be."""
+    return items[0].name if len(items) == 1 else f"{items[0].name} .. {items[-1].name}"
+
+
+def _times(items: Sequence[Item], noun: str) -> str:
+    return f"{len(items)} {noun}" if len(items) > 1 else ""
+
+
+def _stem(name: str) -> str:
+    """A Job's name without its index."""
+    return name.rpartition("-")[0]
+
+
+def _group_looks(group: GroupView) -> object:
+    stems = tuple(sorted({_stem(job.name) for job in group.jobs}))
+    return stems, group.policy, group.state, group.min_count, group.topology, group.bound, group.why
+
+
+def _groups(groups: Sequence[GroupView], look: _Look) -> _Node:
+    group = groups[0]
     policy = f"gang of {group.min_count}" if group.min_count is not None else group.policy
     topology = f"same {group.topology}" if group.topology and not group.why else ""
-    bound = f"{group.bound} bound" if group.bound else ""
+    bound = f"{sum(g.bound for g in groups)} bound" if group.bound else ""
     why = f"waits: {group.why}" if group.why else ""
-    row = _row("PodGroup", group.name, group.state, ", ".join(filter(None, (policy, topology, bound, why))))
-    return row, [_job(job, detail) for job in group.jobs] if detail != "groups" else []
+    details = (_times(groups, "groups"), policy, topology, bound, why)
+    row = _row("PodGroup", _span(groups), group.state, ", ".join(filter(None, details)))
+    return row, _jobs([job for g in groups for job in g.jobs], look, parents=len(groups))
 
 
-def _job(job: JobView, detail: Detail) -> _Node:
-    if job.state == "Complete" or job.succeeded:
-        progress = f"{job.succeeded} succeeded"
+def _job_looks(job: JobView) -> object:
+    return _stem(job.name), job.state, job.attempt
+
+
+def _jobs(jobs: Sequence[JobView], look: _Look, *, parents: int = 1) -> list[_Node]:
+    if look.detail == "groups":
+        return []
+    return [_job(alike, look) for alike in _fold(jobs, _job_looks, look, parents=parents)]
+
+
+def _job(jobs: Sequence[JobView], look: _Look) -> _Node:
+    job = jobs[0]
+    succeeded, expected = sum(j.succeeded for j in jobs), sum(j.expected_pods for j in jobs)
+    if job.state == "Complete" or succeeded:
+        progress = f"{succeeded} succeeded"
     else:
-        progress = f"{job.ready}/{job.expected_pods} ready" if job.state != "Suspended" else f"{job.expected_pods} pods"
+        progress = f"{sum(j.ready for j in jobs)}/{expected} ready" if job.state != "Suspended" else f"{expected} pods"
     attempt = f"attempt {job.attempt + 1}" if job.attempt else ""
-    row = _row("Job", job.name, job.state, ", ".join(filter(None, (progress, attempt))))
-    return row, [_pod(pod) for pod in job.pods] if detail == "pods" else []
+    details = (_times(jobs, "Jobs"), progress, attempt)
+    row = _row("Job", _span(jobs), job.state, ", ".join(filter(None, details)))
+    if look.detail != "pods":
+        return row, []
+    pods = [pod for j in jobs for pod in j.pods]
+    return row, [_pod(alike) for alike in _fold(pods, _pod_looks, look, parents=len(jobs))]
 
 
-def _pod(pod: PodView) -> _Node:
-    return _row("Pod", pod.name, pod.state, " ".join(filter(None, (pod.node, pod.why)))), []
+def _pod_looks(pod: PodView) -> object:
+    return pod.state, bool(pod.node), pod.why
+
+
+def _pod(pods: Sequence[PodView]) -> _Node:
+    pod = pods[0]
+    nodes = len({p.node for p in pods})
+    where = pod.node if nodes == 1 or not pod.node else f"on {nodes} nodes"
+    details = (_times(pods, "pods"), " ".join(filter(None, (where, pod.why))))
+    return _row("Pod", _span(pods), pod.state, ", ".join(filter(None, details))), []
