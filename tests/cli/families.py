@@ -4,8 +4,9 @@ from typing import Any
 
 import msgspec
 
+from pyjobset.cli.explaining.facts import Pod
 from pyjobset.cli.view import Family
-from pyjobset.objects.batch import Job, Pod
+from pyjobset.objects.batch import Job
 from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.scheduling import PodGroup, Workload
 

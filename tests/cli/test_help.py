@@ -10,7 +10,7 @@ import click
 import pytest
 import typer
 
-from pyjobset.cli import controller, demo, lint, main, plan, plane, tree
+from pyjobset.cli import controller, demo, explain, lint, main, plan, plane, tree
 from tests.cli.conftest import Run
 
 
@@ -36,12 +36,12 @@ def test_help_has_an_example(run: Run, path: tuple[str, ...]) -> None:
 
 
 def test_the_usual_commands_are_there() -> None:
-    assert {("plan",), ("tree",), ("demo",)} <= set(ALL)
+    assert {("plan",), ("explain",), ("tree",), ("explain",), ("demo",)} <= set(ALL)
 
 
 AT_THE_TOP = {"typer", "click", "pyjobset", "pyjobset.errors", *sys.stdlib_module_names}
 SLOW_STDLIB = {"asyncio", "json", "subprocess", "difflib", "logging", "dataclasses"}
-MODULES = (main, plan, lint, tree, demo, plane, controller)
+MODULES = (main, plan, lint, explain, tree, demo, plane, controller)
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__.rpartition(".")[2])

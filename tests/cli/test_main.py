@@ -87,9 +87,9 @@ def test_a_bug_is_not_dressed_up(run: Run, failing: list[BaseException], error: 
 
 
 def test_wrong_usage_says_where_help_is(run: Run) -> None:
-    mistyped = run("plann")
+    mistyped = run("statuss")
     assert (mistyped.code, mistyped.out) == (2, "")
-    assert mistyped.err == "error: No such command 'plann'. Did you mean 'plan'?\nhint: jobset --help\n"
+    assert mistyped.err == "error: No such command 'statuss'. Did you mean 'status'?\nhint: jobset --help\n"
     option = run("tree", "x", "--watsh")
     assert option.code == 2
     assert "--watch" in option.err

@@ -1,4 +1,4 @@
-"""Which cluster a command talks to, and the one JobSet that it is about. The I/O of `tree` and `demo`.
+"""Which cluster a command talks to, and the one JobSet that it is about. Used by `tree`, `explain` and `demo`.
 
 The kubeconfig is --kubeconfig, else $KUBECONFIG, else ~/.kube/config, as in kubectl; where none of these is there, the
 local plane's. `fetch` reads a JobSet and its children once, `follow` again at every change. Nothing here writes.
@@ -52,8 +52,8 @@ def _plane_kubeconfig() -> str | None:
     return str(plane.kubeconfig) if plane.kubeconfig.exists() and plane.status().running else None
 
 
-async def fetch(client: "Client", namespace: str, name: str) -> Family:
-    """The JobSet and its children. Raises NotFound with the nearest names."""
+async def fetch(client: "Client", namespace: str, name: str, *, pods: Resource[Pod] = PODS) -> Family:
+    """The JobSet and its children, pods with as much as `pods` reads. Raises NotFound with the nearest names."""
     try:
         jobset = await client.get(JOBSETS, namespace, name)
     except Refused as error:
@@ -61,13 +61,13 @@ async def fetch(client: "Client", namespace: str, name: str) -> Family:
             raise
         raise await _not_found(client, namespace, name) from error
     selector = f"{labels.JOBSET_NAME}={name}"
-    workloads, groups, jobs, pods = await asyncio.gather(
+    workloads, groups, jobs, all_pods = await asyncio.gather(
         _list(client, WORKLOADS, namespace, selector),
         _list(client, POD_GROUPS, namespace, selector),
         _list(client, JOBS, namespace, selector),
-        _list(client, PODS, namespace, selector),
+        _list(client, pods, namespace, selector),
     )
-    return _family(jobset, workloads, groups, jobs, pods)
+    return _family(jobset, workloads, groups, jobs, all_pods)
 
 
 async def follow(client: "Client", namespace: str, name: str) -> AsyncGenerator[Family, None]:

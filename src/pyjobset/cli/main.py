@@ -25,13 +25,14 @@ Examples:
   jobset demo                          a local Kubernetes and a gang, from nothing to Completed
   jobset plan -f train.yaml            what a JobSet becomes, without a cluster
   jobset lint -f manifests/            what is wrong with JobSets, all of it at once
+  jobset explain gang-training         what a JobSet waits for, and what would help
   jobset tree gang-training --watch    a JobSet with its groups, Jobs and pods, live
 """
 
 
 def app() -> typer.Typer:
     """All commands. Made on demand: tests and the reference of the docs walk it too."""
-    from pyjobset.cli import controller, demo, lint, plan, plane, tree
+    from pyjobset.cli import controller, demo, explain, lint, plan, plane, tree
 
     root = typer.Typer(
         rich_markup_mode=None,
@@ -40,7 +41,7 @@ def app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
     )
     root.callback(invoke_without_command=True, help=_HELP)(_root)
-    for module in (plan, lint, tree, demo, plane, controller):
+    for module in (plan, lint, explain, tree, demo, plane, controller):
         module.register(root)
     return root
 

@@ -58,10 +58,10 @@ def why_waiting(group: PodGroup, pods: Sequence[Pod]) -> str:
 
 def _why_unplaced(group: PodGroup, waiting: Sequence[Pod], least: int, bound: int) -> str:
     """All pods that the gang needs exist: what the scheduler said when it tried to place them."""
-    condition = _unscheduled(group)
+    condition = unscheduled(group)
     texts = [condition.message] if condition else []
     texts += [message for pod in waiting if (message := _message(pod))]
-    together = "".join(f" with the same {t.key}" for t in _topology(group))
+    together = "".join(f" with the same {t.key}" for t in topology(group))
     if not texts:
         return f"needs {_pods(least)} at once{together}, the scheduler has not tried yet"
     if condition and condition.reason == "SchedulerError":
@@ -84,12 +84,12 @@ def scheduler_message(pods: Iterable[Pod]) -> str:
 
 
 def _scheduler_says(group: PodGroup, waiting: Sequence[Pod]) -> str:
-    condition = _unscheduled(group)
+    condition = unscheduled(group)
     message = scheduler_message(waiting) or (_short(condition.message) if condition else "")
     return f" (scheduler: {message})" if message else ""
 
 
-def _unscheduled(group: PodGroup) -> Condition | None:
+def unscheduled(group: PodGroup) -> Condition | None:
     conditions = group.status.conditions
     return next((c for c in conditions if c.type == "PodGroupInitiallyScheduled" and c.status == "False"), None)
 
@@ -98,7 +98,7 @@ def _message(pod: Pod) -> str:
     return next((c.message for c in pod.status.conditions if c.type == "PodScheduled" and c.status == "False"), "")
 
 
-def _topology(group: PodGroup) -> Sequence[TopologyConstraint]:
+def topology(group: PodGroup) -> Sequence[TopologyConstraint]:
     constraints = group.spec.scheduling_constraints
     return constraints.topology if constraints else ()
 

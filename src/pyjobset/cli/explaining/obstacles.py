@@ -1,0 +1,277 @@
+"""What stands in the way of a JobSet apart from room: a refusal, the order of startup, its controller. Pure.
+
+Most of it the controller has said in conditions, and the API server in events; here it is taken apart. What the
+controller should do next is asked of its own `decide`: what it would do and does not, it cannot.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from shlex import quote
+
+from pyjobset.cli.explaining.facts import Facts
+from pyjobset.cli.explaining.reasons import Advice, Evidence, Finding, advice, finding
+from pyjobset.cli.explaining.waits import Expected, controller_log
+from pyjobset.cli.waiting import is_finished
+from pyjobset.objects import conditions, features, template
+from pyjobset.objects.batch import Job
+from pyjobset.objects.jobset import JobSet
+from pyjobset.objects.meta import Condition
+from pyjobset.objects.resources import SERVICES
+from pyjobset.reconciler.decide import decide, is_managed
+from pyjobset.reconciler.decision import Action, Create, Decision, Delete
+from pyjobset.reconciler.observation import Observation
+from pyjobset.reconciler.view import State, view_of
+
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+CLASSES_NAMED_MAX = 5
+_CLASS = re.compile(r"no PriorityClass with name (\S+) was found")
+_QUOTA = re.compile(r"exceeded quota: ([^,\s]+)")
+_FOREIGN = re.compile(r"(\w+ \S+) exists and belongs to (.+?); it is not touched")
+_RIGHT = re.compile(r'cannot (\w+) resource "([^"]+)"')
+_REFUSED = re.compile(r"(\w+ \S+) was refused: ")
+_GATE = re.compile(r"feature gate (\w+)")
+
+
+def condition(jobset: JobSet, type_: str) -> Condition | None:
+    """The JobSet's condition of that type, if it is True."""
+    return next((c for c in jobset.status.conditions if c.type == type_ and c.status == "True"), None)
+
+
+def pending(facts: Facts) -> tuple[str, ...]:
+    """What a controller would do now. Ours may be about to: only what is still there after a while means something."""
+    if facts.jobset.status.terminal_state or condition(facts.jobset, conditions.BLOCKED) is not None:
+        return ()
+    decision = _decision(facts)
+    waiting = [_words(action) for action in decision.actions if action.resource is not SERVICES]
+    now, then = facts.jobset.status, decision.status
+    if then is not None and (then.restarts, then.terminal_state) != (now.restarts, now.terminal_state):
+        waiting.append("write its status")
+    return tuple(waiting)
+
+
+def expected(facts: Facts) -> dict[str, Expected]:
+    """By PodGroup, what the JobSet's spec wants. The name is empty for pods without one."""
+    view = view_of(_observation(facts))
+    pods: dict[str, int] = {}
+    missing: dict[str, int] = {}
+    for child in view.children:
+        placement = view.placement(child)
+        name = placement.pod_group_name if placement is not None else ""
+        pods[name] = pods.get(name, 0) + template.pods(child.expected.replicated_job.template)
+        missing[name] = missing.get(name, 0) + (child.state is State.MISSING)
+    return {name: Expected(count, missing[name]) for name, count in pods.items()}
+
+
+def obstacles(facts: Facts) -> Iterator[Finding]:
+    """Of a JobSet that should run: the gravest first."""
+    jobset = facts.jobset
+    if not is_managed(jobset.spec.managed_by):
+        by = jobset.spec.managed_by
+        yield finding("managed-elsewhere", _name(facts), (), [advice("ask-controller", controller=by)], controller=by)
+        return
+    yield from _blocked(facts)
+    if facts.pending:
+        what = facts.pending[0] + (f" and {len(facts.pending) - 1} more" if len(facts.pending) > 1 else "")
+        yield finding("controller-silent", _name(facts), (), [controller_log(facts)], what=what)
+    yield from _refused_pods(facts)
+    yield from _terminating(facts)
+
+
+def startup(facts: Facts) -> Iterator[Finding]:
+    """ReplicatedJobs that wait for their turn."""
+    spec = facts.jobset.spec
+    names = [rj.name for rj in spec.replicated_jobs]
+    for reason in _decision(facts).reasons:
+        found = dict(reason.arguments)
+        if reason.code == "startup-depends-on":
+            waiting, on, wanted = str(found["replicatedJob"]), str(found["on"]), str(found["status"])
+        elif reason.code == "startup-in-order-waits":
+            on, wanted = str(found["replicatedJob"]), "Ready"
+            waiting = ", ".join(names[names.index(on) + 1 :])
+        else:
+            continue
+        counts = next((c for c in facts.jobset.status.replicated_jobs_status if c.name == on), None)
+        done = 0 if counts is None else counts.succeeded if wanted == "Complete" else counts.ready + counts.succeeded
+        replicas = next((rj.replicas for rj in spec.replicated_jobs if rj.name == on), 0)
+        if waiting:
+            yield finding(
+                "startup-waits", f"ReplicatedJob {waiting}", (), [advice("look-at-waited", on=on)],
+                replicated_job=waiting, on=on, status=wanted, count=done, replicas=replicas,
+            )  # fmt: skip
+
+
+def degraded(facts: Facts) -> Iterator[Finding]:
+    """It runs, but not as it was asked for."""
+    found = condition(facts.jobset, conditions.SCHEDULING_DEGRADED)
+    if found is None:
+        if facts.jobset.spec.scheduling is not None and not _has_groups(facts):
+            gate = features.WORKLOAD_AWARE_SCHEDULING
+            command = f"jobset up --feature-gates {gate}=true" if facts.is_simulated else ""
+            yield finding("scheduling-ignored", _name(facts), (), [advice("turn-on-controller", command)], gate=gate)
+        return
+    evidence = [Evidence(_name(facts), f"condition {found.type}", found.message)]
+    if found.reason == conditions.OBJECTS_DRIFTED:
+        yield finding("drifted", _name(facts), evidence, [advice("wait")])
+        return
+    gates = sorted(set(_GATE.findall(found.message)))
+    asked = ",".join(f"{gate}=true" for gate in gates)
+    command = f"jobset up --kubernetes-feature-gates {asked}" if facts.is_simulated and gates else ""
+    help_ = [advice("turn-on", command, gate=" and ".join(gates))] if gates else []
+    code = "api-not-served" if found.reason == conditions.API_NOT_SERVED else "fields-dropped"
+    yield finding(code, _name(facts), evidence, help_)
+
+
+def suspension(facts: Facts) -> Finding:
+    """Who holds a suspended JobSet: a queue, or whoever set spec.suspend."""
+    name, queue = facts.jobset.metadata.name, facts.jobset.metadata.labels.get(QUEUE_LABEL)
+    if queue:
+        command = f"kubectl get workloads.kueue.x-k8s.io -n {_namespace(facts)}"
+        return finding("queued", _name(facts), (), [advice("look-at-queue", command)], queue=queue)
+    patch = quote('{"spec":{"suspend":false}}')
+    command = f"kubectl patch jobset {quote(name)} -n {_namespace(facts)} --type=merge -p {patch}"
+    return finding("suspended", _name(facts), (), [advice("resume", command)])
+
+
+def preemption(facts: Facts) -> Iterator[Finding]:
+    """It ran, and had to make room."""
+    type_ = conditions.POD_GROUPS_SCHEDULED
+    found = next((c for c in facts.jobset.status.conditions if c.type == type_ and c.status == "False"), None)
+    if found is not None and found.reason == conditions.POD_GROUP_PREEMPTED:
+        evidence = [Evidence(_name(facts), f"condition {type_}", found.message)]
+        yield finding("preempted", _name(facts), evidence, [advice("raise-priority")])
+
+
+def _blocked(facts: Facts) -> Iterator[Finding]:
+    found = condition(facts.jobset, conditions.BLOCKED)
+    if found is not None:
+        yield from _refusals(facts, "", Evidence(_name(facts), f"condition {found.type}", found.message))
+    names = {name for rj in facts.jobset.spec.replicated_jobs if (name := _class_name(rj.template))}
+    if facts.priority_classes is not None and (found is None or not _CLASS.search(found.message)):
+        yield from (_class_missing(facts, name, ()) for name in sorted(names - facts.priority_classes))
+
+
+def _refused_pods(facts: Facts) -> Iterator[Finding]:
+    """The Job controller tells in events that the API server refuses pods, and people seldom look there."""
+    lacking = {j.metadata.uid: j for j in facts.family.jobs if _lacks_pods(j)}
+    seen: set[str] = set()
+    for event in sorted(facts.events, key=lambda e: e.last_timestamp or "", reverse=True):
+        about = event.involved_object
+        is_of_group = about.kind == "PodGroup"
+        if (about.uid in lacking or is_of_group) and about.uid not in seen:
+            seen.add(about.uid)
+            name = f"{about.kind} {about.name}"
+            yield from _refusals(facts, name, Evidence(name, f"event {event.reason}", event.message))
+
+
+def _lacks_pods(job: Job) -> bool:
+    if job.is_succeeded or job.is_failed or job.spec.suspend or job.metadata.deletion_timestamp:
+        return False
+    most = job.spec.completions
+    wanted = job.parallelism if most is None else min(job.parallelism, most - job.status.succeeded)
+    return job.status.active < wanted
+
+
+def _refusals(facts: Facts, pods_of: str, evidence: Evidence) -> Iterator[Finding]:
+    """What the API server refused, by its words. `pods_of` is the owner of the refused pods, or empty."""
+    text, namespace = evidence.says, _namespace(facts)
+    about = pods_of or _name(facts)
+    known = False
+    for name in dict.fromkeys(_CLASS.findall(text)):
+        known = True
+        yield _class_missing(facts, name, [evidence])
+    for name in dict.fromkeys(_QUOTA.findall(text)):
+        known = True
+        help_ = [advice("free-quota", f"kubectl describe resourcequota {quote(name)} -n {namespace}")]
+        yield finding("quota-exceeded", about, [evidence], help_, name=name)
+    for target, owner in dict.fromkeys(_FOREIGN.findall(text)):
+        known = True
+        kind, name = target.split(" ", 1)
+        help_ = [advice("rename", f"kubectl get {kind.lower()} {quote(name)} -n {namespace} -o yaml")]
+        yield finding("foreign-object", about, [evidence], help_, object=target, owner=owner)
+    for verb, resource in dict.fromkeys(_RIGHT.findall(text)):
+        known = True
+        yield finding("not-permitted", about, [evidence], [advice("grant")], verb=verb, resource=resource)
+    if not known:
+        target = next(iter(_REFUSED.findall(text)), "an object that it needs")
+        code, named = ("pods-refused", pods_of) if pods_of else ("refused", target)
+        yield finding(code, about, [evidence], [advice("correct")], object=named)
+
+
+def _class_missing(facts: Facts, name: str, evidence: Iterable[Evidence]) -> Finding:
+    known = sorted(c for c in facts.priority_classes or () if not c.startswith("system-"))
+    listed = ", ".join(known[:CLASSES_NAMED_MAX]) or "there is none yet"
+    command = f"kubectl create priorityclass {quote(name)} --value=1000"
+    return finding(
+        "priority-class-missing", _name(facts), evidence, [advice("create-class", command, known=listed)], name=name
+    )
+
+
+def _class_name(job_template: dict[str, object]) -> str:
+    return str(template.pod_spec(job_template).get("priorityClassName") or "")
+
+
+def _terminating(facts: Facts) -> Iterator[Finding]:
+    """What must be gone before new Jobs are created."""
+    old = {j.metadata.uid for j in facts.family.jobs if j.metadata.deletion_timestamp is not None}
+    stopping = [p for p in facts.pods if not is_finished(p) and any(o.uid in old for o in p.metadata.owner_references)]
+    if old:
+        counts = {"jobs": len(old), "pods": len(stopping)}
+        yield finding(
+            "old-jobs-terminating",
+            _name(facts),
+            (),
+            _force(facts, stopping[0].metadata.name if stopping else ""),
+            **counts,
+        )
+    for group in facts.family.pod_groups:
+        name = group.metadata.name
+        if group.metadata.deletion_timestamp is not None:
+            held = [p for p in facts.pods if p.spec.scheduling_group and p.spec.scheduling_group.pod_group_name == name]
+            live = [p for p in held if not is_finished(p)]
+            yield finding("group-terminating", f"PodGroup {name}", (), [advice("wait")], pods=len(live))
+
+
+def _force(facts: Facts, pod: str) -> list[Advice]:
+    if not pod:
+        return [advice("wait")]
+    command = f"kubectl delete pod {quote(pod)} -n {_namespace(facts)} --force --grace-period=0"
+    return [advice("force-pods", command)]
+
+
+def _observation(facts: Facts) -> Observation:
+    """The controller's own view of it. Whether its gate for gangs is on shows in what there is."""
+    found = condition(facts.jobset, conditions.SCHEDULING_DEGRADED)
+    return Observation(
+        facts.jobset,
+        facts.now,
+        jobs=facts.family.jobs,
+        workloads=facts.family.workloads,
+        pod_groups=facts.family.pod_groups,
+        pods=facts.pods,
+        features=features.DEFAULTS | ({features.WORKLOAD_AWARE_SCHEDULING} if _has_groups(facts) else set()),
+        has_scheduling_api=found is None or found.reason != conditions.API_NOT_SERVED,
+    )
+
+
+def _decision(facts: Facts) -> Decision:
+    return decide(_observation(facts))
+
+
+def _has_groups(facts: Facts) -> bool:
+    """The controller does something about spec.scheduling: there are objects, or a Job says that there should be."""
+    family = facts.family
+    named = (j.metadata.annotations.group_template_name or j.spec.template.spec.scheduling_group for j in family.jobs)
+    return bool(family.workloads or family.pod_groups) or any(named) or not family.jobs
+
+
+def _words(action: Action) -> str:
+    verb = "create" if isinstance(action, Create) else "delete" if isinstance(action, Delete) else "change"
+    return f"{verb} {action.resource.kind} {action.name}"
+
+
+def _name(facts: Facts) -> str:
+    return f"JobSet {facts.jobset.metadata.name}"
+
+
+def _namespace(facts: Facts) -> str:
+    return quote(facts.jobset.metadata.namespace)

@@ -1,0 +1,234 @@
+"""The codes of `explain` and the sentence of each. Tables only: `reasons` renders them, docs/cli.md lists the codes.
+
+`{n:pod}` becomes 1 pod or 2 pods, `{n:pod waits|pods wait}` either of the two.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Words(NamedTuple):
+    """A few words for the headline, and the sentence."""
+
+    headline: str
+    text: str
+
+
+STATES: Mapping[str, str] = {
+    "completed": "has completed: {succeeded} of {jobs:Job} succeeded",
+    "completed-empty": "has completed: {message}",
+    "failed": "has failed: {message}",
+    "terminating": "is being deleted",
+    "suspended": "is suspended: nothing of it runs, and nothing is reserved for it",
+    "suspending": "is being suspended: {live:pod of it is|pods of it are} still there",
+    "restarting": "restarts, attempt {attempt}: {because}",
+    "waits": "waits: {because}",
+    "troubled": "runs with trouble: {because}",
+    "starting": "starts: {placed} of {pods:pod} placed",
+    "running": "runs: {placed} of {pods:pod} placed, {ready} ready",
+}
+"""How the headline ends that begins with the JobSet's name."""
+
+_LIFE = {
+    "deleting": Words(
+        "its deletion waits", "its deletion waits for its finalizers and for {children:object} that it owns"
+    ),
+    "suspended": Words("it is suspended", "spec.suspend is true"),
+    "queued": Words("a queue holds it", "it is in the queue {queue}, which admits it by resuming it"),
+    "managed-elsewhere": Words(
+        "another controller is in charge", "spec.managedBy gives it to {controller}, not to this controller"
+    ),
+    "controller-silent": Words(
+        "the controller does nothing",
+        "the controller should {what} and has not: it does not run, is behind, or is another version",
+    ),
+    "old-jobs-terminating": Words(
+        "old Jobs are not gone yet",
+        "{jobs:old Job is|old Jobs are} not gone yet, {pods:pod of them stops|pods of them stop}; "
+        "new ones are created after that",
+    ),
+    "group-terminating": Words(
+        "a PodGroup is not gone yet",
+        "it is being deleted and waits until its {pods:pod is|pods are} gone; no new Job is created under it",
+    ),
+    "startup-waits": Words(
+        "{replicated_job} starts after {on}",
+        "its Jobs are created when all of {on} are {status}; {count} of {replicas:Job} are",
+    ),
+}
+_REFUSALS = {
+    "priority-class-missing": Words(
+        "the PriorityClass {name} does not exist",
+        "pods have priorityClassName {name}, and there is no such PriorityClass; it goes on by itself when there is",
+    ),
+    "quota-exceeded": Words("the quota {name} is used up", "the ResourceQuota {name} leaves no room for its objects"),
+    "foreign-object": Words(
+        "{object} belongs to someone else",
+        "it needs the name of {object}, which belongs to {owner}; that object is not touched",
+    ),
+    "not-permitted": Words(
+        "{verb} {resource} is not permitted", "whoever creates them has no right to {verb} {resource}"
+    ),
+    "refused": Words("{object} is refused", "the API server refuses {object}"),
+    "pods-refused": Words("the pods of {object} are refused", "its pods are refused or cannot be prepared"),
+}
+_CLUSTER = {
+    "fields-dropped": Words(
+        "the cluster ignores part of spec.scheduling",
+        "it is scheduled without a part of spec.scheduling that this cluster does not know",
+    ),
+    "api-not-served": Words(
+        "the cluster has no gangs",
+        "it is scheduled without gangs: the cluster does not serve scheduling.k8s.io/v1beta1",
+    ),
+    "scheduling-ignored": Words(
+        "the controller ignores spec.scheduling", "it is scheduled without gangs: the controller's gate {gate} is off"
+    ),
+    "drifted": Words(
+        "its scheduling objects were changed",
+        "somebody changed its scheduling objects; they are replaced once their pods are gone; no new Job until then",
+    ),
+}
+_GROUPS = {
+    "group-missing": Words(
+        "a PodGroup is missing",
+        "it does not exist, and {pods:pod of it is|pods of it are} Pending until it does, without any word",
+    ),
+    "quorum-too-large": Words(
+        "a gang can never form",
+        "{quorum:pod} must be placed together, and the Jobs of the group have no more than {most} at once",
+    ),
+    "jobs-missing": Words(
+        "a gang lacks Jobs",
+        "{quorum:pod} must be placed together, {existing} exist: "
+        "{jobs:Job of the group is|Jobs of the group are} not created yet",
+    ),
+    "pods-finished": Words(
+        "a gang lacks pods",
+        "{quorum:pod} must be placed together, {existing} exist: {finished} have finished, and those do not count",
+    ),
+    "pods-missing": Words(
+        "a gang lacks pods",
+        "{quorum:pod} must be placed together, {existing} exist: the Job controller has not created the others",
+    ),
+    "mixed-schedulers": Words(
+        "its pods have different schedulers",
+        "its pods ask for the schedulers {schedulers}; the pods of one PodGroup need one, else none is placed",
+    ),
+    "scheduler-error": Words(
+        "the scheduler cannot place it", "the scheduler cannot place it, however much room there is"
+    ),
+    "scheduling-gated": Words(
+        "scheduling gates hold its pods",
+        "{pods:pod is|pods are} held by the scheduling gates {gates} until whoever set them removes them",
+    ),
+    "preempting": Words("room is made for it", "pods of a lower priority are removed to make room for it"),
+    "preempted": Words(
+        "it had to make room", "pods of it had to make room for a higher priority, and it waits like a new one"
+    ),
+}
+_ROOM = {
+    "no-nodes": Words("the cluster has no nodes", "the cluster has no nodes"),
+    "no-node-usable": Words("no node may take its pods", "none of {nodes:node} may take its pods: {barred}"),
+    "topology-label-missing": Words(
+        "no node has the label {key}",
+        "its {quorum:pod} must be on nodes with the same {key}, and none of {nodes:node} has that label",
+    ),
+    "pod-too-large": Words(
+        "a pod is larger than any node",
+        "a pod asks for {asks} {scarce}, and no node that may take it has more than {largest}",
+    ),
+    "topology-too-small": Words(
+        "one {label} has room for {exactness}{fit} of the {quorum:pod} that start together",
+        "{quorum:pod} must be placed together on nodes with the same {key}, and {exactness}{fit} fit now: "
+        "{scarce} is short, each asks for {asks} (room: {domains})",
+    ),
+    "gang-too-large": Words(
+        "there is room for {exactness}{fit} of the {quorum:pod} that start together",
+        "{quorum:pod} must be placed together, and {exactness}{fit} fit now: {scarce} is short, each asks for {asks} "
+        "({usable} of {nodes:node} may take them{barred})",
+    ),
+    "pods-too-many": Words(
+        "{waiting:pod has|pods have} no room",
+        "{waiting} of {pods:pod} have no node, and {exactness}{fit} of these fit now: {scarce} is short, "
+        "each asks for {asks} ({usable} of {nodes:node} may take them{barred})",
+    ),
+    "room-not-seen": Words(
+        "there is room, the scheduler will look again",
+        "there is room for {needed:pod} now, but the scheduler has not looked again: it does so on a timer, "
+        "at most {seconds} s after the last time (10 s x the square root of {pods:pod})",
+    ),
+    "not-tried": Words(
+        "the scheduler has not tried yet",
+        "all that it needs exists, the youngest pod for {seconds} s, and the scheduler has not tried yet",
+    ),
+    "scheduler-silent": Words(
+        "the scheduler says nothing",
+        "all that it needs exists, the youngest pod for {seconds} s, and {scheduler} has not said a word: does it run?",
+    ),
+    "other-scheduler": Words(
+        "the scheduler {scheduler} says nothing",
+        "its pods ask for the scheduler {scheduler}, which has not said a word about them: is there one?",
+    ),
+    "held-otherwise": Words(
+        "the scheduler finds no place",
+        "cpu, memory and what else is counted here would do for {needed:pod}; something else stands in the way",
+    ),
+    "unschedulable": Words(
+        "the scheduler finds no place",
+        "{needed:pod waits|pods wait} for a place; free room is not counted, because nodes or pods may not be read",
+    ),
+}
+_RUNNING = {
+    "job-failed": Words("Job {job} failed", "it was the first to fail; {failed} of {jobs:Job} failed. {exit}"),
+    "pods-failed": Words(
+        "{pods:pod} failed", "{pods:pod} failed, and the Jobs replace them while they may. The last: {exit}"
+    ),
+    "containers-wait": Words(
+        "containers do not start: {reason}", "{pods:pod has a node and does|pods have a node and do} not run: {reason}"
+    ),
+    "node-not-ready": Words(
+        "a node is not ready", "{pods:pod is|pods are} on {nodes:node that is|nodes that are} not ready: {names}"
+    ),
+    "not-allowed": Words("something may not be read", "you may not read {kinds}: nothing is said about them"),
+}
+FINDINGS: Mapping[str, Words] = {**_LIFE, **_REFUSALS, **_CLUSTER, **_GROUPS, **_ROOM, **_RUNNING}
+
+ADVICE: Mapping[str, str] = {
+    "resume": "resume it",
+    "look-at-queue": "see what the queue says",
+    "ask-controller": "ask whoever runs {controller}",
+    "look-at-controller": "start the controller, or read its log",
+    "wait": "nothing to do: it goes on by itself",
+    "force-pods": "nothing to do, unless their node is gone: then delete the pods by force",
+    "create-class": "create the class, or use one that exists ({known})",
+    "free-quota": "raise the quota, or delete what uses it up",
+    "rename": "delete or rename one of the two",
+    "grant": "give its ServiceAccount that right",
+    "correct": "correct what the message says",
+    "turn-on": "turn on {gate} in kube-apiserver, kube-controller-manager and kube-scheduler",
+    "turn-on-controller": "start the controller with this gate on",
+    "look-at-waited": "see what {on} waits for",
+    "lower-quorum": "recreate the JobSet with a minCount of at most {most}",
+    "start-job-over": "delete the Job: it is created again and starts over",
+    "raise-priority": "wait until there is room again, or give it a higher priority",
+    "one-scheduler": "give all its pods the same schedulerName",
+    "one-priority": "give all its pods the priorityClassName of the PodGroup",
+    "remove-gates": "find out who sets {gates}",
+    "add-nodes": "add {count:node} with {size}",
+    "add-larger-nodes": "add {count:larger node} with {size}",
+    "lower-request": "or ask for at most {largest} {scarce} in a pod",
+    "label-nodes": "label the nodes: those that are close to each other get the same value",
+    "add-labelled-nodes": "or add nodes that have the label",
+    "open-nodes": "remove the cordon or taint, set the label, or add a toleration to the pods",
+    "wait-for-others": "or wait for other pods to end: {holders} have most of it",
+    "never-fits": "waiting alone does not help: without all other pods, {exactness}{fit_empty} fit",
+    "ask-less": "or ask for less: fewer pods (parallelism, replicas), or smaller requests",
+    "drop-constraint": "or recreate it without the topology constraint: the cluster as a whole has room",
+    "other-scheduler": "run it, or leave schedulerName out",
+    "look-at-scheduler": "see whether the scheduler runs, and its log",
+    "fix-image": "check the image {image} and the pull secrets",
+    "read-log": "read what it wrote before it ended",
+    "describe": "look at its conditions and events",
+    "allow-restarts": "to survive such a failure, set failurePolicy.maxRestarts (it is {restarts})",
+}
