@@ -1,10 +1,12 @@
 """The controller's flags: what is accepted, what is refused and how it is told; the command's hand-over."""
 
+from pathlib import Path
+
 import pytest
 
 from pyjobset.cli.main import main
 from pyjobset.controller import manager
-from pyjobset.controller.options import Address, Options, address, log_level
+from pyjobset.controller.options import Address, Options, Webhooks, address, log_level, webhooks
 from pyjobset.errors import UsageError
 from pyjobset.objects import features as gates
 
@@ -58,12 +60,22 @@ def test_wrong_options_name_the_flag(wrong: dict[str, object], flag: str) -> Non
         Options(**wrong)  # type: ignore[arg-type]
 
 
+def test_webhooks_need_both_flags() -> None:
+    assert webhooks(":9443", "/certs") == Webhooks(Address("", 9443), Path("/certs"))
+    assert webhooks("0", "") is None
+    with pytest.raises(UsageError, match=r"^--webhook-bind-address needs --webhook-cert-dir"):
+        webhooks(":9443", "")
+    with pytest.raises(UsageError, match=r"^--webhook-cert-dir needs --webhook-bind-address"):
+        webhooks("0", "/certs")
+
+
 def test_the_command_hands_its_flags_over(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Options] = []
     monkeypatch.setattr(manager, "main", given.append)
     flags = (
         "--kubeconfig /k --context c --namespace ns --feature-gates JobSetWorkloadAwareSchedulingAPI=true "
         "--concurrent-reconciles 3 --kube-api-qps 7 --kube-api-burst 8 --health-probe-bind-address 127.0.0.1:9 "
+        "--webhook-bind-address 127.0.0.1:10 --webhook-cert-dir /certs "
         "--metrics-bind-address 0 --zap-log-level 1 --log-format json"
     )
     assert main(["controller", *flags.split()]) == 0
@@ -77,6 +89,7 @@ def test_the_command_hands_its_flags_over(monkeypatch: pytest.MonkeyPatch) -> No
             qps=7.0,
             burst=8,
             health_address=Address("127.0.0.1", 9),
+            webhooks=Webhooks(Address("127.0.0.1", 10), Path("/certs")),
             log_level="debug",
             log_format="json",
         )

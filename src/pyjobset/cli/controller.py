@@ -25,6 +25,15 @@ def controller(
     health_probe_bind_address: Annotated[
         str, typer.Option(help="HOST:PORT of /healthz and /readyz; 0 for none.")
     ] = ":8081",
+    webhook_bind_address: Annotated[
+        str, typer.Option(help="HOST:PORT of the admission webhooks; 0 for none. Needs --webhook-cert-dir.")
+    ] = "0",
+    webhook_cert_dir: Annotated[
+        str,
+        typer.Option(
+            help="A directory with tls.crt and tls.key for the webhooks. They are read again when they change."
+        ),
+    ] = "",
     metrics_bind_address: Annotated[
         str, typer.Option(help="Accepted for compatibility: metrics are not served yet.")
     ] = "0",
@@ -40,7 +49,7 @@ def controller(
       jobset controller --feature-gates JobSetWorkloadAwareSchedulingAPI=true
     """
     from pyjobset.controller.manager import main
-    from pyjobset.controller.options import Options, address, log_level
+    from pyjobset.controller.options import Options, address, log_level, webhooks
     from pyjobset.objects import features
 
     address(metrics_bind_address, "--metrics-bind-address")
@@ -53,6 +62,7 @@ def controller(
         qps=kube_api_qps,
         burst=kube_api_burst,
         health_address=address(health_probe_bind_address, "--health-probe-bind-address"),
+        webhooks=webhooks(webhook_bind_address, webhook_cert_dir),
         log_level=log_level(zap_log_level),
         log_format=log_format,
     )

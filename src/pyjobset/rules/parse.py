@@ -73,6 +73,10 @@ class _Walk:
                 self._report(registry.WRONG_TYPE, None, "is not Unicode text")
             return value
         self._spend(VALUE_SIZE)
+        if kind is dict:
+            return self._object(value)
+        if kind is list:
+            return self._list(value)
         if value is None or kind is bool:
             return value
         if isinstance(value, int):
@@ -105,6 +109,10 @@ class _Walk:
             if not isinstance(key, str):
                 message = f"has a key that is {kind_of(key)}, not a string"
                 self._report(registry.WRONG_TYPE, None, message, "put the key in quotes")
+                continue
+            if type(item) is str and item.isascii() and key.isascii():  # most values of a manifest: no call for them
+                self._spend(VALUE_SIZE + len(key) + len(item))
+                items[key] = item
                 continue
             self._spend(len(key))
             self._trail.append(key)

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
 
+import msgspec
+
 from pyjobset.errors import InvalidSpec, Problem
 from pyjobset.objects.features import Features
 from pyjobset.objects.jobset import JobSet
@@ -37,6 +39,31 @@ def check(manifest: Any, features: Features) -> JobSet:
         raise InvalidSpec(problems)
     assert jobset is not None
     return with_defaults(jobset)
+
+
+def check_update(old: Any, new: Any, features: Features) -> JobSet | None:
+    """The same for a change of a stored JobSet. What was broken before is let pass; None: so much that it has no type.
+
+    A field that the old and the new manifest have wrong in the same way is one of a JobSet from before a rule.
+    """
+    after, found = read(new)
+    # Of a stored object the problems are asked for only when there is something to compare them with: it takes longest.
+    before, known = read(old) if found else (_typed(old), ())
+    problems = tuple(problem for problem in found if problem not in known)
+    if after is not None:
+        paths = {problem.path for problem in problems}
+        fresh = validate_create(after, features) if before is None else validate_update(before, after, features)
+        problems += tuple(problem for problem in fresh if problem.path not in paths)
+    if problems:
+        raise InvalidSpec(problems)
+    return None if after is None else with_defaults(after)
+
+
+def _typed(stored: Any) -> JobSet | None:
+    try:
+        return msgspec.convert(stored, JobSet)
+    except msgspec.ValidationError:
+        return read(stored)[0]
 
 
 def validate_create(jobset: JobSet, features: Features) -> tuple[Problem, ...]:

@@ -1,0 +1,97 @@
+"""How long the webhooks take to answer for a JobSet of many ReplicatedJobs: what each create and update costs us.
+
+Run it: `.venv/bin/python -m bench.webhook [--replicated-jobs 50]`. From the body of the review to that of the answer,
+in process, without TLS and sockets. It prints figures and never fails on a slow machine.
+"""
+
+import argparse
+import gc
+from collections.abc import Callable
+from functools import partial
+from time import perf_counter, thread_time
+
+from msgspec import json, to_builtins
+
+from bench.compile import jobset
+from pyjobset.controller.manager import GC_THRESHOLDS
+from pyjobset.controller.webhook import admission
+from pyjobset.controller.webhook.review import decode, encode
+from pyjobset.controller.webhook.server import Judge, answer
+from pyjobset.objects import features as gates
+from pyjobset.objects.jobset import API_VERSION, GROUP, KIND, VERSION
+from pyjobset.objects.meta import Manifest
+
+FEATURES = frozenset({gates.WORKLOAD_AWARE_SCHEDULING, gates.ELASTIC_JOBSET})
+REPEATS = 1000
+TARGET_SECONDS = 0.005
+
+
+def manifest(replicated_jobs: int, *, defaulted: bool) -> Manifest:
+    """As it comes after the defaults of the CRD, and after those of the mutating webhook or before."""
+    made: Manifest = {"apiVersion": API_VERSION, "kind": KIND, **to_builtins(jobset(replicated_jobs, 2))}
+    spec = made["spec"]
+    spec |= {"successPolicy": {"operator": "All"}, "startupPolicy": {"startupPolicyOrder": "AnyOrder"}}
+    spec["scheduling"] = {}  # a Workload has no room for an entry of each ReplicatedJob
+    if not defaulted:
+        for job in spec["replicatedJobs"]:
+            template = job["template"]["spec"]
+            job["template"] = {"spec": {**template, "template": {"spec": {**template["template"]["spec"]}}}}
+            del job["template"]["spec"]["completionMode"], job["template"]["spec"]["template"]["spec"]["restartPolicy"]
+    return made
+
+
+def review(new: Manifest, old: Manifest | None = None) -> bytes:
+    """As an API server sends it; an update comes with the stored object."""
+    kind = {"group": GROUP, "version": VERSION, "kind": KIND}
+    asked: Manifest = {
+        "uid": "8ad4ac9b-8ee0-4a05-b6f4-4cf04ff8f1c1",
+        "operation": "UPDATE" if old else "CREATE",
+        "kind": kind,
+    }
+    asked |= {"object": new, "oldObject": old}
+    return json.encode({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked})
+
+
+def measure(work: Callable[[], object]) -> str:
+    """CPU and wall time of each call: on a busy machine the wall time is mostly that of other programs."""
+    for _ in range(REPEATS // 10):
+        work()
+    cpu, wall = [], []
+    for _ in range(REPEATS):
+        start = thread_time(), perf_counter()
+        work()
+        cpu.append(thread_time() - start[0])
+        wall.append(perf_counter() - start[1])
+    return f"CPU {_percentiles(cpu)}, wall {_percentiles(wall)}"
+
+
+def _percentiles(seconds: list[float]) -> str:
+    ordered = sorted(seconds)
+    middle, worst = ordered[len(ordered) // 2], ordered[len(ordered) * 99 // 100]
+    return f"p50 {middle * 1e3:.2f} ms, p99 {worst * 1e3:.2f} ms"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--replicated-jobs", type=int, default=50, help="of the JobSet (default 50)")
+    count = parser.parse_args().replicated_jobs
+    gc.set_threshold(*GC_THRESHOLDS)
+    gc.freeze()
+    stored = manifest(count, defaulted=True)
+    resumed = {**stored, "spec": {**stored["spec"], "suspend": False}}
+    validate: Judge = partial(admission.validate, features=FEATURES)
+    kib = len(review(stored)) / 1024
+    print(
+        f"a JobSet of {count} ReplicatedJobs, {kib:.0f} KiB; {REPEATS} times; target p99 {TARGET_SECONDS * 1e3:.0f} ms"
+    )
+    for name, body, judge in (
+        ("validating, CREATE", review(stored), validate),
+        ("validating, UPDATE", review(resumed, stored), validate),
+        ("mutating, CREATE", review(manifest(count, defaulted=False)), admission.mutate),
+    ):
+        assert b'"allowed":true' in encode(judge(decode(body)))
+        print(f"{name}: {measure(partial(answer, body, judge))}")
+
+
+if __name__ == "__main__":
+    main()
