@@ -1,0 +1,44 @@
+"""An elastic gang: its quorum moves in place, up before the Job grows and down after it shrank."""
+
+from itertools import pairwise
+
+from tests.server.plane import wait_for
+from tests.server.scheduling.lab import Change, Lab, min_count
+
+
+def test_a_gang_grows_as_a_whole_and_shrinks_under_the_same_objects(lab: Lab) -> None:
+    lab.add_nodes(3)
+    since = lab.version()
+    lab.start(lab.job("w", pods=2))
+    first = lab.wait_running(2)
+    before = lab.uids("workloads,podgroups")
+
+    lab.scale(4)
+    told = lab.wait_unschedulable()
+    assert "2 of the 4 pods that must be placed together are placed" in told["message"]
+    assert "Insufficient cpu" in told["message"]
+    full = lab.version()
+    assert sorted(map(bool, lab.nodes_of_pods().values())) == [False, False, True, True]
+    lab.add_nodes(1)
+    grown = lab.wait_running(4)
+    assert first.items() < grown.items()
+    new = [life for life in lab.lives(since) if life.name not in first]
+    assert all(life.bound > full for life in new), "a new pod was bound before there was room for both"
+
+    lab.scale(2)
+    lab.wait_running(2)
+    wait_for(lambda: [min_count(g) for g in lab.of("podgroups")] == [2], "the old quorum")
+    (workload,) = lab.of("workloads")
+    assert min_count(workload["spec"]["podGroupTemplates"][0]) == 2
+    assert lab.uids("workloads,podgroups") == before
+    lab.wait_condition("PodGroupsScheduled", "AllPodGroupsScheduled")
+
+    quorum_up, quorum_down = _steps([(c, min_count(c.object)) for c in lab.history("podgroups", since)])
+    jobs_up, jobs_down = _steps([(c, c.object["spec"]["parallelism"]) for c in lab.history("jobs", since)])
+    assert quorum_up < jobs_up
+    assert jobs_down < quorum_down
+
+
+def _steps(values: list[tuple[Change, int]]) -> list[int]:
+    """The versions at which the value changed."""
+    return [new.version for (_, before), (new, after) in pairwise(values) if before != after]

@@ -1,0 +1,76 @@
+"""Rank: pods and their PodGroup have the same priority, and a higher gang takes the place of a lower one."""
+
+import pytest
+
+from tests.server.plane import wait_for
+from tests.server.scheduling.lab import TERMINATE_AFTER, Lab, Object
+
+
+def priority_class(lab: Lab, rank: str, value: int) -> str:
+    """Its name. Classes are in no namespace."""
+    name = f"{lab.namespace}-{rank}"
+    lab.add(
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+            "value": value,
+        }
+    )
+    return name
+
+
+def low_gang(lab: Lab, mode: str) -> Object:
+    """Four pods of a low-ranking gang, running on all four nodes."""
+    lab.add_nodes(4)
+    low = priority_class(lab, "low", 10)
+    # Four Jobs: the Job controller waits 10 s after the first failed pod of a Job, twice as long after each more.
+    job = lab.job("w", replicas=4, notes={TERMINATE_AFTER: "3s"}, pod={"priorityClassName": low})
+    lab.start(job, name="low", scheduling={"schedulingPolicy": {"gang": {}}, "disruptionMode": {mode: {}}})
+    return lab.wait_running(4, "low")
+
+
+def high(lab: Lab, pods: int) -> None:
+    lab.start(lab.job("w", pods=pods, pod={"priorityClassName": priority_class(lab, "high", 1000)}), name="high")
+
+
+def test_a_gang_that_is_disrupted_as_a_whole_goes_and_comes_back_as_a_whole(lab: Lab) -> None:
+    first = low_gang(lab, "all")
+    high(lab, 2)
+    told = lab.wait_condition("PodGroupsScheduled", "PodGroupPreempted", "low")
+    assert "were preempted for a higher priority" in told["message"]
+    lab.wait_running(2, "high")
+    assert not lab.nodes_of_pods("low").keys() & first.keys(), "pods that were not needed were kept"
+    assert ("Warning", "PodGroupPreempted") in wait_for(lambda: lab.events("low"), "events")
+    waiting = lab.wait_unschedulable("low")  # once the Job controller has made the pods again
+    assert "0 of the 4 pods" in waiting["message"]
+    assert "Insufficient cpu" in waiting["message"]
+    lab.run("delete", "jobset", "high")
+    lab.wait_running(4, "low")
+    lab.wait_condition("PodGroupsScheduled", "AllPodGroupsScheduled", "low")
+
+
+def test_of_a_gang_that_is_disrupted_one_by_one_only_the_pod_that_is_needed_goes(lab: Lab) -> None:
+    first = low_gang(lab, "single")
+    high(lab, 1)
+    lab.wait_condition("PodGroupsScheduled", "PodGroupPreempted", "low")
+    lab.wait_running(1, "high")
+    kept = {name for name, node in lab.nodes_of_pods("low").items() if node}
+    assert kept < first.keys()
+    assert len(kept) == 3
+
+
+@pytest.mark.parametrize("spec", [{}, {"startupPolicy": {"startupPolicyOrder": "InOrder"}}], ids=["one", "sequenced"])
+def test_a_class_that_is_missing_is_told_and_the_gang_runs_once_it_is_there(lab: Lab, spec: Object) -> None:
+    lab.add_nodes(2)
+    name = f"{lab.namespace}-late"
+    pod = {"priorityClassName": name}
+    lab.start(lab.job("driver", pod=pod), lab.job("w", pod=pod), scheduling={}, **spec)
+    blocked = lab.wait_true("Blocked")
+    assert f"no PriorityClass with name {name} was found" in blocked["message"]
+    assert lab.of("jobs") == []
+    assert ("Warning", "SchedulingObjectsReconcileFailed") in wait_for(lambda: lab.events(), "events")
+    priority_class(lab, "late", 70)
+    lab.wait_running(2)
+    assert lab.condition("Blocked")["status"] == "False"
+    assert {o["spec"]["priority"] for o in (*lab.of("pods"), *lab.of("podgroups"))} == {70}
