@@ -56,7 +56,7 @@ test-server: $(STAMP) ## tests against the real control plane
 test: test-unit test-server ## all tests
 
 bench: $(STAMP) ## measure
-	$(BIN)/python bench/run.py
+	$(BIN)/python -m bench.run
 
 clean: ## forget the environments (the built Kubernetes binaries stay in the user's cache)
 	rm -rf .venv .uv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
