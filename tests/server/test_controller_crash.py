@@ -34,6 +34,8 @@ def writes(plane: Plane) -> Counter[tuple[str, str, str, str]]:
 def test_killed_in_the_middle_it_goes_on_where_it_was(make_plane: MakePlane) -> None:
     plane = make_plane(controller=True, layout=NodeLayout(count=2, cpu="64"))
     cluster = Cluster(plane.run_kubectl, "default")
+    # Creations go on while the controller is dead, so its webhooks must not be asked; the next start has them again.
+    plane.run_kubectl("delete", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "--all")
     jobsets = [manifest(f"js-{n}", replicated_job("w", "sleep infinity", 3), scheduling=GANG) for n in range(JOBSETS)]
     pid = controller_pid(plane)
     with ThreadPoolExecutor() as threads:

@@ -58,13 +58,13 @@ def test_no_two_planes_share_a_key(tmp_path: Path) -> None:
 
 
 def test_keys_are_private(pki: Path) -> None:
-    assert {stat.S_IMODE(p.stat().st_mode) for p in pki.iterdir()} == {0o600}
+    assert {stat.S_IMODE(p.stat().st_mode) for p in pki.rglob("*.*")} == {0o600}
 
 
 def test_what_is_good_is_left_alone(pki: Path) -> None:
-    before = {p.name: p.read_bytes() for p in pki.iterdir()}
+    before = {p: p.read_bytes() for p in pki.rglob("*.*")}
     assert ensure(pki, NOW + datetime.timedelta(days=100)) == []
-    assert {p.name: p.read_bytes() for p in pki.iterdir()} == before
+    assert {p: p.read_bytes() for p in pki.rglob("*.*")} == before
 
 
 def damage_certificate(pki: Path) -> None:

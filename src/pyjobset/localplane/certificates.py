@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from pyjobset.localplane.files import write_private
+from pyjobset.localplane.files import make_private_directory, write_private
 
 AUTHORITY_DAYS = 3650
 LEAF_DAYS = 365
@@ -28,7 +28,10 @@ Pair = tuple[x509.Certificate, ec.EllipticCurvePrivateKey]
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A certificate to have: file name, authority, subject, and the names it serves (none: a client only)."""
+    """A certificate to have: file name, authority, subject, and the names it serves (none: a client only).
+
+    The webhooks' pair has a directory of its own, with the names that a mounted Secret has.
+    """
 
     file: str
     authority: str
@@ -49,6 +52,7 @@ LEAVES = (
     Leaf("kube-scheduler", CLUSTER, "system:kube-scheduler"),
     Leaf("kwok", CLUSTER, "kwok", ADMIN_GROUP),
     Leaf("jobset-controller", CLUSTER, "jobset-controller", ADMIN_GROUP),
+    Leaf("webhook/tls", CLUSTER, "jobset-webhook", hosts=LOCAL),
 )
 
 
@@ -171,6 +175,7 @@ def _is_key(path: Path) -> bool:
 
 
 def _store(directory: Path, name: str, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
+    make_private_directory((directory / name).parent)
     write_private(directory / f"{name}.key", _private_pem(key))
     write_private(directory / f"{name}.crt", certificate.public_bytes(serialization.Encoding.PEM))
 

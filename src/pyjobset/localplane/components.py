@@ -19,8 +19,10 @@ CONTROLLER = "jobset-controller"
 NAMES = (ETCD, API_SERVER, CONTROLLER_MANAGER, SCHEDULER, KWOK, CONTROLLER)
 """In the order of starting. Stopping goes the other way round: etcd must outlive the API server."""
 
-ETCD_PEER = "etcd-peer"
-PORTS = (ETCD, ETCD_PEER, API_SERVER, CONTROLLER_MANAGER, SCHEDULER, CONTROLLER)
+SECOND_PORTS = {"etcd-peer": ETCD, "jobset-webhook": CONTROLLER}
+"""Ports of components that have two, and whose they are."""
+ETCD_PEER, WEBHOOK = SECOND_PORTS
+PORTS = (ETCD, ETCD_PEER, API_SERVER, CONTROLLER_MANAGER, SCHEDULER, CONTROLLER, WEBHOOK)
 
 SERVICE_RANGE = "10.0.0.0/24"
 POD_RANGE = "10.128.0.0/9"
@@ -202,6 +204,8 @@ def _controller(options: PlaneOptions, ports: dict[str, int], places: Places) ->
         f"--kubeconfig={places.kubeconfig(CONTROLLER)}",
         f"--feature-gates={_gates(options.controller_gates())}",
         f"--health-probe-bind-address=127.0.0.1:{ports[CONTROLLER]}",
+        f"--webhook-bind-address=127.0.0.1:{ports[WEBHOOK]}",
+        f"--webhook-cert-dir={places.pki / 'webhook'}",
         "--metrics-bind-address=0",
     ]
 

@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Struct
 
 from pyjobset.errors import PlaneError, UsageError
-from pyjobset.localplane import binaries, contents, kubeconfig, ports, stages, state
+from pyjobset.localplane import binaries, contents, kubeconfig, ports, stages, state, webhooks
 from pyjobset.localplane.api import TIMEOUT_SECONDS, ApiServer, tls
 from pyjobset.localplane.components import (
     API_SERVER,
@@ -34,6 +34,8 @@ from pyjobset.localplane.components import (
     NAMES,
     PORTS,
     SCHEDULER,
+    SECOND_PORTS,
+    WEBHOOK,
     Component,
     Places,
     components,
@@ -214,7 +216,7 @@ class Plane:
         known = self._state()
         wanted_ports = {**known.ports, **({API_SERVER: options.port} if options.port else {})}
         running = self._supervisor.settled()
-        held = running | ({"etcd-peer"} if ETCD in running else set())
+        held = running | {port for port, owner in SECOND_PORTS.items() if owner in running}
         if options.port and known.ports.get(API_SERVER) != options.port and not ports.is_free(options.port):
             raise self._port_error(API_SERVER, options.port)
         known = msgspec.structs.replace(known, ports=ports.assign(PORTS, wanted_ports, held))
@@ -231,6 +233,10 @@ class Plane:
             self._supervisor.wait([wanted[name]])
         with self._api(known.ports) as server:
             self._bring_up_users(server, options, wanted, prepared=known.prepared)
+            if options.controller:
+                webhooks.register(server, known.ports[WEBHOOK], (self._places.pki / "ca.crt").read_bytes())
+            else:
+                webhooks.unregister(server)
             version = server.get("/version")["gitVersion"]
         # Options are remembered once they have worked.
         state.save(self.directory, state.State(options, known.ports, version, prepared=True))
