@@ -11,7 +11,7 @@ from tests.tidy.house import Source, files, snippet
 SERVERS = ("py" + "pi.org", "python" + "hosted.org", "proxy.go" + "lang.org", "sum.go" + "lang.org", "npm" + "js.org")
 PLACES = ("work", "root", "home", "Users")
 _SERVER = re.compile("|".join(map(re.escape, SERVERS)), re.IGNORECASE)
-# /home/me is anybody's.
+# A folder called me is anybody's.
 _PLACE = re.compile(rf"(?<![\w./~}}\])-])/(?:{'|'.join(PLACES)})/(?!me/)\w")
 
 
