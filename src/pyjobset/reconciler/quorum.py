@@ -17,7 +17,8 @@ from pyjobset.reconciler.view import Child, State, View
 
 def with_quorums(view: View, wanted: SchedulingObjects) -> SchedulingObjects:
     """`wanted` with the quorums of this moment. A shared template has the largest quorum of its PodGroups."""
-    live = compile_scheduling(view.jobset, live=_live_pods(view))
+    counts = _live_pods(view)
+    live = compile_scheduling(view.jobset, live=counts) if counts else wanted
     assert live is not None
     stored = {g.metadata.name: _min_count(g.spec.scheduling_policy) for g in view.observation.pod_groups}
     waiting = _groups_with_waiting_pods(view)

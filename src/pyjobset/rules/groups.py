@@ -41,7 +41,7 @@ class Group:
 def breaches(jobset: JobSet) -> Iterator[Problem]:
     if jobset.spec.scheduling is None:
         return
-    groups = tuple(groups_of(jobset))
+    groups = tuple(_groups_of(jobset))
     positions = {replicated_job.name: i for i, replicated_job in enumerate(jobset.spec.replicated_jobs)}
     yield from _sequence_of_whole(jobset)
     for group in groups:
@@ -54,7 +54,7 @@ def breaches(jobset: JobSet) -> Iterator[Problem]:
     yield from _template_names(jobset)
 
 
-def groups_of(jobset: JobSet) -> Iterator[Group]:
+def _groups_of(jobset: JobSet) -> Iterator[Group]:
     scheduling = jobset.spec.scheduling
     assert scheduling is not None
     if not scheduling.replicated_jobs:

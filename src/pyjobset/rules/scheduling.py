@@ -28,7 +28,7 @@ def breaches(jobset: JobSet, features: Features) -> Iterator[Problem]:
         yield registry.SCHEDULING_GATE.at(path)
     yield from _leaf(scheduling, path)
     yield from _native(jobset)
-    if scheduling.replicated_jobs is not None and has_group_fields(scheduling):
+    if scheduling.replicated_jobs is not None and _has_group_fields(scheduling):
         yield registry.SCHEDULING_TWO_MODELS.at(path)
     if scheduling.replicated_jobs:  # an empty list is as good as none: clients that decode to structs leave it out
         for i, entry in enumerate(scheduling.replicated_jobs):
@@ -36,7 +36,7 @@ def breaches(jobset: JobSet, features: Features) -> Iterator[Problem]:
         yield from _targets(jobset, scheduling.replicated_jobs)
 
 
-def has_group_fields(leaf: Leaf) -> bool:
+def _has_group_fields(leaf: Leaf) -> bool:
     fields = (leaf.scheduling_policy, leaf.scheduling_constraints, leaf.disruption_mode)
     return any(field is not None for field in fields)
 
@@ -48,7 +48,7 @@ def _entry(entry: ReplicatedJobScheduling, path: str) -> Iterator[Problem]:
     if len(entry.target_replicated_jobs) != 1:
         message = f"needs exactly one target; there are {len(entry.target_replicated_jobs)}"
         yield registry.JOB_ONE_TARGET.at(f"{path}.job", None, message)
-    if has_group_fields(entry):
+    if _has_group_fields(entry):
         yield registry.JOB_WITH_GROUP_FIELDS.at(f"{path}.job")
     yield from _leaf(entry.job, f"{path}.job")
     for i, claim in enumerate(entry.job.resource_claims):
