@@ -717,6 +717,33 @@ def test_on_shutdown_running_writes_are_finished_and_no_new_jobset_is_begun() ->
     world(case)
 
 
+def test_a_jobset_that_comes_during_shutdown_is_left_for_the_next_start() -> None:
+    async def case(server: ModelServer) -> None:
+        server.put("jobsets", manifest("early"))
+        async with controller(server):
+            await until(lambda: server.names("services"))
+            server.latency_seconds = 1.0
+            asyncio.get_running_loop().call_later(0.1, server.put, "jobsets", manifest("late"))
+        assert server.names("services") == ["early"]
+        assert len(server.names("jobs")) == 2
+
+    world(case)
+
+
+def test_events_of_what_was_stored_are_still_sent() -> None:
+    async def case(server: ModelServer) -> None:
+        server.put("jobsets", manifest())
+        async with controller(server):
+            await settled(server)
+            server.latency_seconds = 0.2
+            finish_jobs(server)
+            await until(lambda: "status" in server.get("jobsets", "js"))
+            assert events(server) == []
+        assert events(server) == ["AllJobsCompleted"]
+
+    world(case)
+
+
 def test_shutdown_does_not_wait_for_ever() -> None:
     async def case(server: ModelServer) -> None:
         server.put("jobsets", manifest())
