@@ -12,13 +12,17 @@ from typing import Any
 
 import pytest
 
-from pyjobset.controller.options import Address, Webhooks
+from pyjobset.controller.manager import Manager
+from pyjobset.controller.options import Address, Options, Webhooks
 from pyjobset.controller.webhook import admission, server
 from pyjobset.controller.webhook.server import serving
 from pyjobset.errors import UsageError
+from pyjobset.kube.client import Client as ApiClient
 from pyjobset.localplane import certificates
+from pyjobset.localplane.ports import draw
 from pyjobset.objects.admission import MUTATE_PATH, VALIDATE_PATH
 from tests.manifests import ALL_GATES, JOBSET, edited
+from tests.model_server import ModelServer
 from tests.reviews import UID, body, patched
 
 BAD = edited(JOBSET, {"spec.replicatedJobs[0].groupName": "G"})
@@ -301,3 +305,45 @@ def test_a_stop_ends_idle_connections_and_frees_the_port(pki: Path) -> None:
             return await main()
 
     assert b'"allowed":true' in asyncio.run(bounded())
+
+
+# In the manager
+
+
+def managed(webhooks: Webhooks, talk: Callable[[Client, Manager], Awaitable[None]], tls: ssl.SSLContext) -> None:
+    """A manager over a model API server, stopped at the end; `talk` once it is ready."""
+
+    async def main() -> None:
+        stop = asyncio.Event()
+        async with ApiClient(ModelServer()) as api:
+            manager = Manager(api, Options(health_address=None, webhooks=webhooks))
+            running = asyncio.create_task(manager.run(stop))
+            while not manager.is_ready and not running.done():  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+            if not running.done():
+                await talk(Client(webhooks.address.port, tls), manager)
+            stop.set()
+            await running
+
+    asyncio.run(main())
+
+
+def test_a_manager_that_is_ready_serves_them_until_it_has_stopped(pki: Path) -> None:
+    address = Address("127.0.0.1", draw(set()))
+
+    async def talk(client: Client, _: Manager) -> None:
+        refused = await client.post(VALIDATE_PATH, body(edited(JOBSET, {"spec.scheduling": {}})))
+        (cause,) = refused.content["response"]["status"]["details"]["causes"]
+        assert "[scheduling-gate]" in cause["message"], "the gates are those of the manager"
+
+    managed(Webhooks(address, pki / "a" / "webhook"), talk, trusting(pki / "a"))
+    with pytest.raises(ConnectionRefusedError):
+        asyncio.run(asyncio.open_connection(address.host, address.port))  # type: ignore[arg-type]
+
+
+def test_a_manager_without_a_certificate_does_not_start(pki: Path, tmp_path: Path) -> None:
+    async def talk(_: Client, manager: Manager) -> None:
+        pytest.fail("it is ready")
+
+    with pytest.raises(UsageError, match="--webhook-cert-dir"):
+        managed(Webhooks(Address("127.0.0.1", 0), tmp_path), talk, trusting(pki / "a"))
