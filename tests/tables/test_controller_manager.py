@@ -437,18 +437,20 @@ def test_a_quota_is_told_and_asked_again_by_one_request_at_a_time() -> None:
         server.before = lambda request, plural: (
             QUOTA if full and request.method == "POST" and plural == "jobs" else None
         )
-        server.put("jobsets", manifest("js", replicated_job("w", replicas=200)))
+        in_order = {"startupPolicyOrder": "InOrder"}  # the first decision has a status of its own
+        server.put("jobsets", manifest("js", replicated_job("w", replicas=200), startupPolicy=in_order))
         async with controller(server):
             await asyncio.sleep(4)
+            assert conditions(server)["StartupPolicyInProgress"]["status"] == "True"
             assert conditions(server)["Blocked"]["status"] == "True"
             assert "exceeded quota" in conditions(server)["Blocked"]["message"]
-            assert events(server) == ["JobCreationFailed"]
+            assert sorted(events(server)) == ["InOrderStartupPolicyInProgress", "JobCreationFailed"]
             assert server.writes().count("PATCH jobsets js status") == 1
             refused = [c for c in server.calls if c.status == 403]
             assert len(refused) <= PARALLEL
             await asyncio.sleep(70)  # tries 5, 15, 35 and 75 seconds after the first
             assert len([c for c in server.calls if c.status == 403]) - len(refused) == 3
-            assert events(server) == ["JobCreationFailed"]
+            assert events(server).count("JobCreationFailed") == 1
             full = False
             await settled(server, 300)
             assert len(server.names("jobs")) == 200

@@ -12,8 +12,6 @@ from pyjobset.objects.features import DEFAULTS, Features
 QPS = 500.0
 BURST = 500
 CONCURRENT_RECONCILES = 16
-HEALTH_ADDRESS = ":8081"
-METRICS_ADDRESS = "0"
 LOG_LEVELS = ("debug", "info", "warning", "error")
 LOG_FORMATS = ("text", "json")
 
