@@ -39,6 +39,8 @@ class Stream:
     listed: int = 0
     version: int = 0
     is_listing: bool = False
+    since: int = 0
+    """The version that the client asked for. A real server says nothing until it gets there."""
     end: Exception | str | None = None
 
 
@@ -109,7 +111,7 @@ class WatchServer:
 
     def bookmark(self) -> None:
         for stream in self.streams:
-            if not stream.is_listing:
+            if not stream.is_listing and stream.since <= self.version:
                 stream.lines.append(_line("BOOKMARK", {"metadata": {"resourceVersion": str(self.version)}}))
         self._changed.set()
 
@@ -188,7 +190,7 @@ class WatchServer:
             stream.lines.extend(_line("ADDED", obj) for obj in listed)
             stream.listed, stream.version = len(listed), self.version
         else:
-            since = int(query["resourceVersion"])
+            since = stream.since = int(query["resourceVersion"])
             if since < self.forgotten:
                 status = json.loads(failure(410, "Expired").body)
                 stream.lines.append(_line("ERROR", status))
@@ -233,6 +235,8 @@ class WatchServer:
     def _send(self, stream: Stream, event: Manifest, old: Manifest) -> None:
         """To a watch with a selector, an object that begins or ceases to match is added or deleted."""
         obj, type_ = event["object"], event["type"]
+        if int(event["object"]["metadata"]["resourceVersion"]) <= stream.since:
+            return
         was = bool(old) and _matches(old, stream.namespace, stream.selector)
         matches = type_ != "DELETED" and _matches(obj, stream.namespace, stream.selector)
         if was or matches:

@@ -12,7 +12,7 @@ import pytest
 
 from pyjobset.errors import Refused, Unavailable
 from pyjobset.kube.cache import PROBE_SECONDS, Cache
-from pyjobset.kube.client import Client
+from pyjobset.kube.client import SILENCE_SECONDS_MAX, Client
 from pyjobset.objects.batch import Job
 from pyjobset.objects.resources import JOBS
 from tests.virtual_time import run
@@ -214,6 +214,16 @@ def test_after_410_a_new_list_reports_only_differences_and_deletions(streams: bo
             ]
             assert seen.names == ["changed", "new", "replaced", "same"]
             assert watches(server)[:3] == ["stream", "14", "stream"]
+            # However this list was read, the next one tries to stream again.
+            begun = len(server.requests)
+            server.streaming_refusal = None
+            server.drop()
+            server.forget()
+            server.put("newer")
+            server.forget()
+            await seen.caught_up()
+            assert seen.names == ["changed", "new", "newer", "replaced", "same"]
+            assert watches(server)[begun:] == ["19", "stream"]
 
     run(main())
 
@@ -334,6 +344,9 @@ async def test_objects_of_an_api_that_is_taken_away_are_deleted() -> None:
         server.drop()
         await asyncio.sleep(10)
         assert (seen.cache.is_unserved, seen.names, seen.new_changes()) == (True, [], [("a", 11, None)])
+        server.refusal = None
+        await asyncio.sleep(2 * PROBE_SECONDS)
+        assert (seen.cache.is_unserved, seen.names, seen.new_changes()) == (False, ["a"], [("a", None, 11)])
 
 
 @pytest.mark.parametrize("refusal", [failure(403, "Forbidden"), failure(401, "Unauthorized"), Unavailable("refused")])
@@ -348,6 +361,13 @@ def test_a_cache_that_may_not_or_cannot_list_keeps_trying_slower_and_slower(refu
             server.refusal = None
             await seen.cache.wait_synced()
             assert (seen.names, seen.cache.problem) == (["a"], None)
+            if not isinstance(refusal, Exception):
+                assert set(watches(server)) == {"stream"}, "the way of listing is not what was refused"
+            await asyncio.sleep(1)
+            begun = len(server.requests)
+            server.drop()
+            await asyncio.sleep(1)
+            assert watches(server)[begun:] == ["11"], "after a success the first pause is short again"
 
     run(main())
 
@@ -459,13 +479,11 @@ async def test_a_server_that_goes_back_in_time_is_listed_again() -> None:
         await seen.caught_up()
         seen.new_changes()
         server.restore(backup, at)
-        # Nothing is heard: the server waits for the version we asked for. The silence is the sign.
-        server.allowed = 0
-        await asyncio.sleep(400)
-        for stream in server.streams:
-            stream.end = Unavailable("silent for too long")
-        server.deliver(float("inf"))
         await seen.caught_up()
+        assert watches(server) == ["stream", "18"]
+        # The server waits for the version that we asked for, and says nothing. The silence is the sign.
+        await asyncio.sleep(SILENCE_SECONDS_MAX)
+        server.drop()
         await seen.caught_up()
         assert {job.metadata.name: version(job) for job in seen.cache} == {"a": 11, "b": 12}
         assert sorted(seen.new_changes(), key=str) == [("a", 17, 11), ("c", 18, None)]

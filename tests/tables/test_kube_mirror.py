@@ -167,25 +167,41 @@ def test_an_earlier_object_is_not_shown_after_ours_was_created_and_deleted() -> 
     seen.mirror.deleted(KEY, "u2")
     seen.mirror.told(job(28, "u1"))
     assert (seen.shown, seen.changes) == (None, [(10, 28)])
+    seen.mirror.wrote(job(29, "u1"))
+    assert seen.shown is None
 
 
 # Lists
 
 
 @pytest.mark.parametrize(
-    ("act", "at", "listed", "shown"),
+    ("act", "at", "listed", "shown", "changes"),
     [
-        pytest.param(lambda m: m.wrote(job(25)), 24, (job(10),), 25, id="our write is newer than the list"),
-        pytest.param(lambda m: m.wrote(job(25)), 25, (job(25),), 25, id="our write is in the list"),
-        pytest.param(lambda m: m.wrote(job(25)), 30, (), None, id="our write was undone before the list"),
-        pytest.param(lambda m: m.wrote(job(25)), 30, (job(28),), 28, id="our write was overwritten before the list"),
-        pytest.param(lambda m: m.deleted(KEY, "u1"), 30, (), None, id="our deletion is in the list"),
-        pytest.param(lambda m: m.deleted(KEY, "u1"), 30, (job(30, "u2"),), 30, id="created again before the list"),
+        pytest.param(lambda m: m.wrote(job(25)), 24, (job(10),), 25, [], id="our write is newer than the list"),
+        pytest.param(lambda m: m.wrote(job(25)), 25, (job(25),), 25, [(10, 25)], id="our write is in the list"),
+        pytest.param(lambda m: m.wrote(job(25)), 30, (), None, [(10, None)], id="our write was undone before the list"),
+        pytest.param(
+            lambda m: m.wrote(job(25)), 30, (job(28),), 28, [(10, 28)], id="our write was overwritten before the list"
+        ),
+        pytest.param(lambda m: m.deleted(KEY, "u1"), 30, (), None, [(10, None)], id="our deletion is in the list"),
+        pytest.param(
+            lambda m: m.deleted(KEY, "u1"),
+            30,
+            (job(30, "u2"),),
+            30,
+            [(10, None), (None, 30)],
+            id="created again before the list",
+        ),
     ],
 )
 @pytest.mark.parametrize("is_before", [True, False])
 def test_a_list_after_or_around_a_write(
-    act: Callable[[Mirror[Job]], None], at: int, listed: tuple[Job, ...], shown: int | None, is_before: bool
+    act: Callable[[Mirror[Job]], None],
+    at: int,
+    listed: tuple[Job, ...],
+    shown: int | None,
+    changes: list[Change],
+    is_before: bool,
 ) -> None:
     seen = Seen()
     if is_before:
@@ -196,7 +212,7 @@ def test_a_list_after_or_around_a_write(
     for obj in listed:
         seen.mirror.told(obj)
     seen.mirror.end_list(at)
-    assert seen.shown == shown
+    assert (seen.shown, seen.changes) == (shown, changes)
 
 
 @pytest.mark.parametrize(
@@ -313,9 +329,13 @@ def test_an_index_follows_a_changed_value_and_forgets_an_empty_one() -> None:
     assert [version(obj) for obj in before] == [1], "a snapshot stays as it was"
     assert not store.by_index("version", "1")
     assert [version(obj) for obj in store.by_index("version", "2")] == [2]
+    assert list(store._indexes["version"]) == ["2"]
+    store.remove(KEY)
     store.remove(KEY)
     assert not store.by_index("version", "2")
     assert (len(store), list(store), store.get(KEY)) == (0, [], None)
+    assert not store._indexes["version"], "it would grow with every value that there ever was"
+    assert not store._objects
 
 
 def test_an_object_of_another_uid_replaces_the_old_one_in_every_index() -> None:

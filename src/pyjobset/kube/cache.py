@@ -158,8 +158,7 @@ class Cache(Generic[T]):
             async with aclosing(events):
                 async for event in events:
                     self._apply(event)
-                    self._failures = self._absences = 0
-                    self.problem = None
+                    self._succeeded()
                     is_silent = False
         finally:
             # Not even a bookmark: the server may wait for a version that it will not reach (restored from a backup).
@@ -210,7 +209,7 @@ class Cache(Generic[T]):
         self._is_listed = True
         self._uses_pages = False
         self.is_unserved = False
-        self.problem = None
+        self._succeeded()
         self._sync()
 
     def _skip(self, bad: Unreadable) -> None:
@@ -246,6 +245,10 @@ class Cache(Generic[T]):
     def _note(self, error: JobSetError, pause: float, level: int) -> None:
         self.problem = error
         log.log(level, "watch ended resource=%s retry_seconds=%.1f error=%s", self.resource, pause, error)
+
+    def _succeeded(self) -> None:
+        self._failures = self._absences = 0
+        self.problem = None
 
     def _sync(self) -> None:
         self.is_synced = True

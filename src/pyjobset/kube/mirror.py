@@ -61,9 +61,9 @@ class Mirror(Generic[T]):
         # A list is never older than what was told before, unless the server was restored from a backup.
         was_restored = version < self.version
         for key, write in list(self._writes.items()):
-            # The list knows of our write; of a deletion only if it began after it, or if it misses the object.
-            knows = not write.hidden_uid or write.lists_before < self._lists or key not in listed
-            if was_restored or (write.version <= version and knows):
+            # A list of a write's version or later knows of it; of a deletion, only one that began after it does.
+            knows = write.version <= version and (not write.hidden_uid or write.lists_before < self._lists)
+            if was_restored or knows:
                 self._uncover(key, write)
         for key in dict.fromkeys((*map(key_of, self._store), *self._writes)):
             if key not in listed:
