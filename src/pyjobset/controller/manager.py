@@ -52,7 +52,7 @@ class Manager:
         self._queue = Queue()
         self._events = EventSender(client)
         refusals, pace = Refusals(), Pace()
-        self._watches = Watches(
+        self.watches = Watches(
             client,
             features=options.features,
             namespace=options.namespace,
@@ -60,7 +60,7 @@ class Manager:
             pace=pace,
             refusals=refusals,
         )
-        self.caches = self._watches.caches
+        self.caches = self.watches.caches
         self.reconciler = Reconciler(
             client,
             self.caches,
@@ -132,6 +132,7 @@ class Manager:
             self._queue.done(key)
             if self._is_stopping:
                 return
+            await asyncio.sleep(0)  # a run that finds nothing to do never waits: let the others have their turn
 
     async def _resync(self) -> None:
         was_served, since = self.caches.has_scheduling_api, 0.0
@@ -141,7 +142,7 @@ class Manager:
             is_served = self.caches.has_scheduling_api
             if since >= RESYNC_SECONDS or is_served != was_served:
                 was_served, since = is_served, 0.0
-                self._watches.wake_all()
+                self.watches.wake_all()
 
     async def _wait_served(self) -> None:
         """Until the server has our API. What keeps us waiting is said when it changes, not each time."""
@@ -161,14 +162,14 @@ class Manager:
 
     def _has_pods(self) -> bool:
         if self.caches.pods is None:
-            pods = self._watches.add_pods()
+            pods = self.watches.add_pods()
             self._start(pods.run())
             self._start(self._wake_those_that_need(pods))
         return self.caches.pods is not None and self.caches.pods.is_synced
 
     async def _wake_those_that_need(self, pods: Cache[Pod]) -> None:
         await pods.wait_synced()
-        self._watches.wake_all(needs_pods)
+        self.watches.wake_all(needs_pods)
 
     async def _finish(self) -> None:
         """Lets running reconciles end their writes, and queued events go out, for a bounded time."""
