@@ -2,7 +2,7 @@
 
 from pyjobset.objects import names
 from tests.server.plane import wait_for
-from tests.server.scheduling.lab import TERMINATE_AFTER, Lab
+from tests.server.scheduling.lab import TERMINATE_AFTER, Change, Lab
 
 SUSPEND = {"spec": {"suspend": True}}
 RESUME = {"spec": {"suspend": False}}
@@ -56,7 +56,7 @@ def test_a_resume_waits_until_the_old_pods_and_their_group_are_gone(lab: Lab) ->
     assert min(resumed) > made[1], "a Job was resumed before its PodGroup was made"
 
 
-def _resumes(lab: Lab, since: int) -> list:  # type: ignore[type-arg]
+def _resumes(lab: Lab, since: int) -> list[Change]:
     """The changes that resumed a Job of `glance`."""
     suspended: set[str] = set()
     found = []
@@ -83,6 +83,6 @@ def test_nothing_is_resumed_into_a_group_of_someone_else(lab: Lab) -> None:
     (job,) = lab.of("jobs")
     assert job["spec"]["suspend"], "it was resumed, and its pods joined the group of someone else"
     assert lab.of("pods") == []
-    lab.run("delete", "podgroup", group)
+    lab.run("delete", "podgroup", group, "--wait=false")  # kubectl may take its successor for it
     lab.wait_running(2)
     assert lab.condition("Blocked")["status"] == "False"
