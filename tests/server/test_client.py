@@ -231,6 +231,12 @@ def test_discovery(plane: Plane) -> None:
             id="JSON patch whose path is not there",
         ),
         pytest.param(
+            lambda c, ns: c.patch(JOBS, ns, "there", {"metadata": {"uid": "other"}}, kind="merge"),
+            Raced,
+            "metadata.uid",
+            id="patch of another uid",
+        ),
+        pytest.param(
             lambda c, ns: c.patch(JOBS, ns, "there", {"spec": {"completions": -1}}, kind="merge"),
             Refused,
             "spec.completions",

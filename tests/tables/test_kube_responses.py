@@ -30,6 +30,9 @@ NO_SUCH_TYPE = status(404, "NotFound", "the server could not find the requested 
 NO_SUCH_OBJECT = status(404, "NotFound", 'jobs.batch "a" not found', name="a", group="batch", kind="jobs")
 NO_SUCH_NAMESPACE = status(404, "NotFound", 'namespaces "ns" not found', name="ns", kind="namespaces")
 PATCH_DOES_NOT_FIT = status(422, "Invalid", "the server rejected our request due to an error in our request")
+ANOTHER_UID = status(
+    422, "Invalid", name="a", causes=[{"reason": "FieldValueInvalid", "field": "metadata.uid", "message": "immutable"}]
+)
 
 
 @pytest.mark.parametrize(
@@ -59,6 +62,8 @@ PATCH_DOES_NOT_FIT = status(422, "Invalid", "the server rejected our request due
         pytest.param(MERGE, PATCH_DOES_NOT_FIT, Refused, id="merge patch that does not fit"),
         pytest.param(JSON, PATCH_DOES_NOT_FIT, Raced, id="JSON patch whose test fails"),
         pytest.param(JSON, status(422, "Invalid", name="a", causes=[{}]), Refused, id="JSON patch to invalid"),
+        pytest.param(MERGE, ANOTHER_UID, Raced, id="patch of another uid"),
+        pytest.param(CREATE, ANOTHER_UID, Refused, id="create with a uid"),
         pytest.param(GET, Response(301, b""), Refused, id="redirect"),
         pytest.param(GET, status(429, "TooManyRequests"), Unavailable, id="too many, read"),
         pytest.param(CREATE, status(429, "TooManyRequests"), Unavailable, id="too many, write: not executed"),

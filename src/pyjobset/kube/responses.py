@@ -43,10 +43,14 @@ class Response:
     """Looked up with lower-case names: a case-insensitive mapping, or lower-case keys."""
 
 
+class StatusCause(Struct, frozen=True):
+    field: str = ""
+
+
 class StatusDetails(Struct, frozen=True):
     name: str = ""
     retry_after_seconds: float | None = None
-    causes: tuple[dict[str, object], ...] = ()
+    causes: tuple[StatusCause, ...] = ()
 
 
 class Status(Struct, frozen=True):
@@ -118,8 +122,8 @@ def error_of_status(request: Request, code: int, status: Status, retry_after: fl
             return AlreadyExists(message) if status.reason == "AlreadyExists" else Raced(message)
         case 410:
             return Expired(message)
-        case 422 if _is_failed_patch_test(request, status):
-            return Raced(message, hint="the object is not as the JSON patch expects it")
+        case 422 if _is_another_object(request, status):
+            return Raced(message, hint="the object is not the one, or not as, the patch expects")
         case 429:
             return Unavailable(message, retry_after_seconds=retry_after)
         case 408 | 502 | 504 if request.is_mutating:
@@ -170,10 +174,14 @@ def _not_found(request: Request, status: Status, message: str) -> JobSetError:
     return NotFound(message, code=404, reason="NotFound")
 
 
-def _is_failed_patch_test(request: Request, status: Status) -> bool:
-    """The API server says only "Invalid", naming no object and no field, when a JSON patch does not apply."""
-    details = status.details
-    return request.content_type == PATCH_TYPES["json"] and not (details and (details.name or details.causes))
+def _is_another_object(request: Request, status: Status) -> bool:
+    """A patch with the uid of another object is refused for its field metadata.uid. Of a JSON patch that does not apply
+    (a test that fails, a path that is not there) the API server says only "Invalid", naming no object and no field."""
+    causes = status.details.causes if status.details else ()
+    if request.method == "PATCH" and any(cause.field == "metadata.uid" for cause in causes):
+        return True
+    is_named = status.details is not None and bool(status.details.name or causes)
+    return request.content_type == PATCH_TYPES["json"] and not is_named
 
 
 def _shorten(text: str) -> str:
