@@ -13,6 +13,7 @@ import pytest
 from pyjobset.errors import Refused, Unavailable
 from pyjobset.kube.cache import PROBE_SECONDS, Cache
 from pyjobset.kube.client import SILENCE_SECONDS_MAX, Client
+from pyjobset.kube.responses import Response
 from pyjobset.objects.batch import Job
 from pyjobset.objects.resources import JOBS
 from tests.virtual_time import run
@@ -370,6 +371,17 @@ def test_a_cache_that_may_not_or_cannot_list_keeps_trying_slower_and_slower(refu
             assert watches(server)[begun:] == ["11"], "after a success the first pause is short again"
 
     run(main())
+
+
+@scenario
+async def test_a_server_that_is_overloaded_is_asked_when_it_wishes() -> None:
+    server = server_with("a", refusal=Response(429, b"", {"retry-after": "20"}))
+    async with watched(server) as seen:
+        await asyncio.sleep(19)
+        assert len(server.requests) == 1
+        server.refusal = None
+        await asyncio.sleep(2)
+        assert (seen.cache.is_synced, len(server.requests)) == (True, 2)
 
 
 # Bad events, bad listeners

@@ -294,6 +294,18 @@ def test_many_calls_start_at_the_allowed_rate_in_their_order() -> None:
     assert [sent.subject for sent in transport.sent] == [f"jobs.batch ns/n{index}" for index in range(25)]
 
 
+def test_a_watch_does_not_wait_behind_a_burst_of_calls() -> None:
+    transport = Scripted(answer(JOB), lines=[b'{"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "9"}}}'])
+
+    async def main() -> float:
+        client = Client(transport, qps=0.01, burst=1)
+        await client.get(JOBS, "ns", "a")
+        assert [event async for event in client.watch(JOBS)] == [Bookmark("9")]
+        return asyncio.get_running_loop().time()
+
+    assert run(main()) == 0.0
+
+
 def test_a_call_that_is_cancelled_while_it_waits_gives_its_token_back() -> None:
     transport = Scripted(*[answer(JOB)] * 2)
 

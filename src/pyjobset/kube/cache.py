@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Generic, TypeVar
 
-from pyjobset.errors import JobSetError, Refused
+from pyjobset.errors import JobSetError, Refused, Unavailable
 from pyjobset.kube import requests
 from pyjobset.kube.client import SILENCE_SECONDS_MAX, Client
 from pyjobset.kube.events import Bookmark, EventDecoder, Unreadable, WatchEvent
@@ -87,6 +87,8 @@ class Cache(Generic[T]):
                 self._note(error, pause, logging.INFO if error.code == 404 else logging.WARNING)
             except JobSetError as error:
                 pause = self._backoff()
+                if isinstance(error, Unavailable):
+                    pause = max(pause, error.retry_after_seconds or 0.0)
                 self._note(error, pause, logging.WARNING)
             except Exception:
                 # Ours: a fault of this package. All other caches live on, and so does this one.
@@ -130,17 +132,20 @@ class Cache(Generic[T]):
             return
         self._is_listing = True
         self._mirror.begin_list()
-        is_denied = False
+        blames_the_way = True
         try:
             if self._uses_pages:
                 await self._list_pages()
             else:
                 await self._watch(is_streaming_list=True)
         except Refused as error:
-            is_denied = error.code in (401, 403, 404)
+            blames_the_way = error.code not in (401, 403, 404)
+            raise
+        except Unavailable as error:
+            blames_the_way = error.retry_after_seconds is None
             raise
         finally:
-            if self._is_listing and not is_denied:
+            if self._is_listing and blames_the_way:
                 # Not every server can stream a list, and not every one says so clearly: the other way next.
                 self._uses_pages = not self._uses_pages
 

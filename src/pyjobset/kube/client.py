@@ -177,8 +177,8 @@ class Client:
             timeout_seconds=int(requests.WATCH_TIMEOUT_SECONDS * random.uniform(1.0, 1.5)),  # noqa: S311
             silence_seconds_max=SILENCE_SECONDS_MAX,
         )
+        # Not rate limited: a burst of writes must not delay the news of what they do.
         decode = EventDecoder(request, resource.type).decode
-        await self._limiter.wait()
         async with self._transport.stream(request) as lines:
             async for line in lines:
                 yield decode(line)

@@ -12,6 +12,7 @@ from typing import Protocol
 import aiohttp
 from yarl import URL
 
+from pyjobset import __version__
 from pyjobset.errors import JobSetError, OutcomeUnknown, Unavailable
 from pyjobset.kube import tls
 from pyjobset.kube.cluster import ClusterConfig
@@ -24,7 +25,7 @@ CONNECT_SECONDS_MAX = 10.0
 KEEP_ALIVE_SECONDS = 45.0
 """Shorter than the API server's 90 s, so that it is us who close an idle connection: no request is lost in it."""
 CONNECTIONS_MAX = 256
-USER_AGENT = "jobset/0.1 pyjobset"
+USER_AGENT = f"jobset/{__version__} (pyjobset)"
 
 
 class Transport(Protocol):
