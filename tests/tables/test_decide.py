@@ -574,3 +574,87 @@ def test_an_explicit_quorum_is_never_changed() -> None:
     server.set_status("js-w-0", active=1, ready=0, succeeded=2)
     server.settle()
     assert gang_counts(server) == 2
+
+
+TERMINATING = {"metadata": {"deletionTimestamp": "2026-11-30T12:00:00Z"}}
+
+
+def test_a_failed_job_that_is_being_deleted_has_failed() -> None:
+    server = running(jobset(replicated_job("w"), failurePolicy={"maxRestarts": 0}))
+    server.finish("js-w-0", failed=True)
+    server.jobs["js-w-0"] = merged(server.jobs["js-w-0"], TERMINATING)
+    server.step()
+    assert condition(server.jobset, words.FAILED).reason == words.REACHED_MAX_RESTARTS
+
+
+def test_a_succeeded_job_that_is_being_deleted_has_succeeded() -> None:
+    server = running(jobset(replicated_job("w")))
+    server.finish("js-w-0")
+    server.jobs["js-w-0"] = merged(server.jobs["js-w-0"], TERMINATING)
+    server.step()
+    assert server.jobset.status.terminal_state == words.TERMINAL_COMPLETED
+
+
+def test_decision_20_indexes_that_failed_for_good_cannot_be_live() -> None:
+    job = replicated_job("w", pods=4)
+    job["template"]["spec"] |= {"backoffLimitPerIndex": 0, "completions": 10}
+    server = running(jobset(job, scheduling=GANG))
+    server.set_status("js-w-0", active=3, ready=0, succeeded=4, failed=3, failedIndexes="2,5-6")
+    server.settle()
+    assert gang_counts(server) == 3
+
+
+@pytest.mark.parametrize("operator", ["All", "Any"])
+def test_targets_without_jobs_leave_the_success_to_the_others(operator: str) -> None:
+    policy = {"operator": operator, "targetReplicatedJobs": ["b"]}
+    server = running(jobset(replicated_job("a", replicas=2), replicated_job("b", replicas=0), successPolicy=policy))
+    server.finish("js-a-0")
+    server.settle()
+    assert server.jobset.status.terminal_state == ""
+    server.finish("js-a-1")
+    server.settle()
+    assert server.jobset.status.terminal_state == words.TERMINAL_COMPLETED
+
+
+def test_each_restart_of_a_crash_loop_is_an_event() -> None:
+    server = running(jobset(replicated_job("w"), failurePolicy={"maxRestarts": 5}))
+    told = []
+    for _ in range(3):
+        server.finish("js-w-0", failed=True)
+        told += [e.message for e in server.step().events]
+        server.settle()
+    assert len([message for message in told if message.startswith("restarting")]) == 3
+    assert condition(server.jobset, words.RESTARTING_JOBSET).status == "True"
+
+
+def test_jobs_made_without_the_scheduling_api_run_on_when_it_comes() -> None:
+    server = TinyServer(jobset(scheduling=GANG))
+    server.step(has_scheduling_api=False)
+    for job in server.jobs.values():
+        assert job.pod_group is None
+        assert job.metadata.annotations.group_template_name is None
+    for name in list(server.jobs):
+        server.set_status(name, active=2, ready=2, startTime="2026-11-30T10:00:00Z")
+    uids = {job.metadata.uid for job in server.jobs.values()}
+    server.settle()
+    assert {job.metadata.uid for job in server.jobs.values()} == uids
+    assert condition(server.jobset, words.SCHEDULING_DEGRADED).status == "True"
+    assert words.POD_GROUPS_SCHEDULED not in {c.type for c in server.jobset.status.conditions}
+
+
+def test_decision_31_holds_for_a_suspended_job_too() -> None:
+    server = TinyServer(jobset(scheduling=GANG, suspend=True))
+    server.settle()
+    server.jobs["js-w-0"] = merged(server.jobs["js-w-0"], TERMINATING)
+    server.jobset = merged(server.jobset, {"spec": {"suspend": False}})
+    server.step()
+    assert server.jobs["js-w-1"].spec.suspend
+    del server.jobs["js-w-0"]
+    server.settle()
+    assert not server.jobs["js-w-1"].spec.suspend
+
+
+def test_an_owned_service_of_another_name_is_not_ours() -> None:
+    server = running(jobset())
+    other = merged(server.service, {"metadata": {"name": "old"}})  # type: ignore[arg-type]
+    assert kinds(decide(server.observe(service=other))) == [("Create", "Service")]

@@ -278,3 +278,10 @@ def test_a_scheduler_that_does_not_answer_at_all_is_told() -> None:
     decision = server.step(pods=pods(server, pending=3))
     assert (told(decision) or ("", ""))[1] == words.POD_GROUP_UNSCHEDULABLE
     assert "has not tried it yet" in (told(decision) or ("", "", ""))[2]
+
+
+def test_succeeded_pods_that_were_removed_still_count_as_placed() -> None:
+    server = gang()
+    server.set_status("js-w-0", active=1, ready=1, succeeded=2, startTime="2026-11-30T10:00:00Z")
+    decision = server.step(pods=pods(server, bound=1))
+    assert (told(decision) or ("",))[0] == "True"

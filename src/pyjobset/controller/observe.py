@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from pyjobset.kube.cache import Cache
+from pyjobset.objects import names
 from pyjobset.objects.batch import Job, Pod, Service
 from pyjobset.objects.features import Features
 from pyjobset.objects.jobset import JobSet
@@ -58,8 +59,7 @@ def observe(
         jobset=jobset,
         now=now,
         jobs=jobs,
-        # A JobSet has one Service. Were there more, the same one is seen each time.
-        service=min(services, key=lambda s: s.metadata.name, default=None),
+        service=next((s for s in services if s.metadata.name == names.subdomain(jobset)), None),
         workloads=tuple(caches.workloads.by_owner(uid)) if caches.workloads is not None else (),
         pod_groups=tuple(caches.pod_groups.by_owner(uid)) if caches.pod_groups is not None else (),
         pods=tuple(p for job in jobs for p in pods.by_owner(job.metadata.uid)) if with_pods and pods else (),

@@ -57,6 +57,8 @@ class JobStatus(Struct, frozen=True):
     succeeded: int = 0
     failed: int = 0
     terminating: int = 0
+    failed_indexes: str | None = None
+    """Indexes that failed for good, as `1,3-5` (backoffLimitPerIndex)."""
     start_time: str | None = None
     conditions: tuple[Condition, ...] = ()
 
@@ -74,6 +76,18 @@ class Job(Struct, frozen=True):
     def parallelism(self) -> int:
         """spec.parallelism, 1 when unset."""
         return 1 if self.spec.parallelism is None else self.spec.parallelism
+
+    @property
+    def pod_group(self) -> str | None:
+        """The PodGroup that the Job's pods join."""
+        group = self.spec.template.spec.scheduling_group
+        return group.pod_group_name if group is not None else None
+
+    @property
+    def failed_index_count(self) -> int:
+        """How many indexes failed for good."""
+        parts = (part.partition("-") for part in (self.status.failed_indexes or "").split(",") if part)
+        return sum(int(last or first) - int(first) + 1 for first, _, last in parts)
 
     @property
     def is_succeeded(self) -> bool:

@@ -10,6 +10,7 @@ import msgspec
 from pyjobset.objects import conditions as words
 from pyjobset.objects.batch import Job
 from pyjobset.objects.jobset import JobSetStatus
+from pyjobset.reconciler.decision import Event
 from pyjobset.reconciler.outcome import NOTHING, ConditionChange, Outcome
 from pyjobset.reconciler.view import State, View
 
@@ -41,8 +42,10 @@ def failure(view: View, status: JobSetStatus) -> tuple[Outcome, JobSetStatus]:
         status, restarts=status.restarts + 1, restarts_count_towards_max=status.restarts_count_towards_max + 1
     )
     message = f"restarting jobset, attempt {counted.restarts} of {policy.max_restarts} {suffix}"
-    change = ConditionChange(words.RESTARTING_JOBSET, "True", words.DEFAULT_FAILURE_POLICY, message, is_warning=True)
-    return Outcome(conditions=(change,)), counted
+    change = ConditionChange(words.RESTARTING_JOBSET, "True", words.DEFAULT_FAILURE_POLICY, message, is_silent=True)
+    # Of its own: the condition stays True through several restarts, and each of them is worth an event.
+    event = Event("Warning", words.DEFAULT_FAILURE_POLICY, message)
+    return Outcome(conditions=(change,), events=(event,)), counted
 
 
 def _failed(reason: str, message: str) -> Outcome:

@@ -81,6 +81,8 @@ def _starts(view: View) -> Mapping[str, str]:
         placement = view.placement(child)
         if placement is None or child.job is None or not child.is_current or child.job.spec.suspend:
             continue
+        if child.job.pod_group is None:  # its pods are outside the group
+            continue
         name = placement.pod_group_name
         starts[name] = max(starts.get(name, ""), child.job.status.start_time or now)
     return starts

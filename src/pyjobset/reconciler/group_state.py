@@ -66,7 +66,18 @@ def group_states(view: View, wanted: SchedulingObjects) -> tuple[GroupState, ...
     stored = {g.metadata.name: g for g in view.observation.pod_groups}
     fixed = _fixed_groups(view, wanted)
     names = (g.metadata.name for g in wanted.pod_groups if g.metadata.name in stored)
-    return tuple(_state(stored[name], members.get(name, []), is_fixed=name in fixed) for name in names)
+    succeeded = _succeeded(view)
+    return tuple(_state(stored[n], members.get(n, []), is_fixed=n in fixed, succeeded=succeeded[n]) for n in names)
+
+
+def _succeeded(view: View) -> Counter[str]:
+    """Per PodGroup, the pods that the Job controller saw succeed: someone may have removed them since."""
+    counts: Counter[str] = Counter()
+    for child in view.children:
+        placement = view.placement(child)
+        if placement is not None and child.job is not None and child.is_current:
+            counts[placement.pod_group_name] += child.job.status.succeeded
+    return counts
 
 
 def _fixed_groups(view: View, wanted: SchedulingObjects) -> frozenset[str]:
@@ -77,7 +88,7 @@ def _fixed_groups(view: View, wanted: SchedulingObjects) -> frozenset[str]:
     return frozenset(p.pod_group_name for (job, _), p in wanted.placements.items() if job in targets)
 
 
-def _state(group: PodGroup, pods: list[Pod], *, is_fixed: bool) -> GroupState:
+def _state(group: PodGroup, pods: list[Pod], *, is_fixed: bool, succeeded: int) -> GroupState:
     gang = group.spec.scheduling_policy.gang
     unfinished = [p for p in pods if p.status.phase in ("Pending", "Running")]
     live = [p for p in unfinished if p.metadata.deletion_timestamp is None]
@@ -87,7 +98,7 @@ def _state(group: PodGroup, pods: list[Pod], *, is_fixed: bool) -> GroupState:
         is_fixed=is_fixed,
         existing=len(live),
         bound=sum(1 for p in live if p.spec.node_name),
-        done=sum(1 for p in pods if p.status.phase == "Succeeded"),
+        done=max(succeeded, sum(1 for p in pods if p.status.phase == "Succeeded")),
         leaving=len(unfinished) - len(live),
         preempted=sum(1 for p in pods if _is_preempted(p)),
         pods_message=_pods_message(p for p in live if not p.spec.node_name),

@@ -40,10 +40,9 @@ def replace_jobs(view: View) -> Outcome:
 
 def _is_mapped_wrongly(job: Job, placement: Placement | None) -> bool:
     """A pod group that the cluster dropped is no wrong mapping: the annotation still tells where the Job belongs."""
-    group = job.spec.template.spec.scheduling_group
-    name = group.pod_group_name if group is not None else None
-    if placement is None:
-        return False
+    name = job.pod_group
+    if placement is None or (name is None and job.metadata.annotations.group_template_name is None):
+        return False  # made while the cluster had no pod groups: it runs on as it is
     if job.metadata.annotations.group_template_name != placement.template_name:
         return True
     return name is not None and name != placement.pod_group_name
@@ -73,9 +72,7 @@ def create_jobs(view: View, *, allowed: frozenset[str], groups: frozenset[str] |
     return Outcome(tuple(actions), reasons=reasons)
 
 
-def _may_join(
-    placement: Placement | None, groups: frozenset[str] | None, emptied: frozenset[str] = frozenset()
-) -> bool:
+def _may_join(placement: Placement | None, groups: frozenset[str] | None, emptied: frozenset[str]) -> bool:
     if placement is None:
         return True
     return placement.pod_group_name not in emptied and (groups is None or placement.pod_group_name in groups)
@@ -95,6 +92,7 @@ def suspend_jobs(view: View) -> Outcome:
 
 def resume_jobs(view: View, *, allowed: frozenset[str], groups: frozenset[str] | None) -> Outcome:
     """Resume suspended Jobs whose ReplicatedJob may start and whose PodGroup is there."""
+    emptied = _groups_being_emptied(view)
     return Outcome(
         actions=tuple(
             _patch_spec(child.job, {"suspend": False})
@@ -103,7 +101,7 @@ def resume_jobs(view: View, *, allowed: frozenset[str], groups: frozenset[str] |
             and child.job is not None
             and child.job.spec.suspend
             and child.replicated_job in allowed
-            and _may_join(view.placement(child), groups)
+            and _may_join(view.placement(child), groups, emptied)
         )
     )
 
@@ -113,6 +111,7 @@ def resize_jobs(view: View, *, groups: frozenset[str] | None) -> Outcome:
     PodGroup is there."""
     if gates.ELASTIC_JOBSET not in view.observation.features:
         return Outcome()
+    emptied = _groups_being_emptied(view)
     actions: list[Action] = []
     for child in view.children:
         if child.state is not State.LIVE or child.job is None:
@@ -122,7 +121,7 @@ def resize_jobs(view: View, *, groups: frozenset[str] | None) -> Outcome:
         has = {"parallelism": child.job.spec.parallelism, "completions": child.job.spec.completions}
         changes = {k: v for k, v in wanted.items() if v is not None and v != has[k]}
         is_growth = templates.parallelism(template) > child.job.parallelism
-        if is_growth and not _may_join(view.placement(child), groups):
+        if is_growth and not _may_join(view.placement(child), groups, emptied):
             continue
         if changes and templates.is_indexed(template):
             actions.append(_patch_spec(child.job, changes))

@@ -81,7 +81,9 @@ def _live_pods(view: View) -> LivePods:
     return {
         child.expected.key: _live_pods_of(child, child.job)
         for child in view.children
-        if child.job is not None and child.is_current and (child.is_finished or child.job.status.succeeded)
+        if child.job is not None
+        and child.is_current
+        and (child.is_finished or child.job.status.succeeded or child.job.status.failed_indexes)
     }
 
 
@@ -92,7 +94,8 @@ def _live_pods_of(child: Child, job: Job) -> int:
     completions = templates.completions(template)
     if completions is None:  # once a pod has succeeded, the Job controller makes no new ones
         return job.status.active
-    return max(0, min(templates.parallelism(template), completions - job.status.succeeded))
+    over = job.status.succeeded + job.failed_index_count
+    return max(0, min(templates.parallelism(template), completions - over))
 
 
 def _groups_with_waiting_pods(view: View) -> frozenset[str]:

@@ -18,7 +18,7 @@ from pyjobset.reconciler.drift import GATE_OF_FIELD, pod_group_drift, workload_d
 from pyjobset.reconciler.outcome import NOTHING, ConditionChange, Outcome
 from pyjobset.reconciler.quorum import with_quorums
 from pyjobset.reconciler.refusals import held_back
-from pyjobset.reconciler.view import View
+from pyjobset.reconciler.view import State, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,12 @@ def drop_groups(view: View) -> Outcome:
 
 def sync_groups(view: View) -> Groups:
     """Bring Workload and PodGroups to what the spec compiles to, with the quorums of this moment."""
+    if view.jobset.spec.scheduling is not None and not view.observation.has_scheduling_api:
+        return Groups(_degraded(words.API_NOT_SERVED, _NOT_SERVED), ready=None)
     wanted = view.scheduling
     if wanted is None:
         deletes = Outcome(actions=_deletes(view, keep=frozenset())) if _gate_is_on(view) else NOTHING
         return Groups(deletes, ready=None)
-    if not view.observation.has_scheduling_api:
-        return Groups(_degraded(words.API_NOT_SERVED, _NOT_SERVED), ready=None)
     wanted = with_quorums(view, wanted)
     busy = _groups_with_pods(view)
     keep = {wanted.workload.metadata.name} | {g.metadata.name for g in wanted.pod_groups}
@@ -73,7 +73,7 @@ def sync_groups(view: View) -> Groups:
             ready.append(name)
     actions = _deletes(view, keep=frozenset(keep)) + tuple(a for step in steps for a in step.actions)
     reasons = tuple(r for step in steps for r in step.reasons)
-    outcome = Outcome(actions=actions, reasons=reasons) + _health(steps)
+    outcome = Outcome(actions=actions, reasons=reasons) + _health(view, steps)
     return Groups(outcome, frozenset(ready))
 
 
@@ -167,8 +167,11 @@ def _groups_with_pods(view: View) -> frozenset[str]:
     return frozenset(name for name in names if name)
 
 
-def _health(steps: Sequence[_Step]) -> Outcome:
+def _health(view: View, steps: Sequence[_Step]) -> Outcome:
     """Condition SchedulingDegraded: the cluster dropped a field, or a drifted object waits for its pods to go."""
+    ungrouped = sum(1 for c in view.children if c.state is State.LIVE and c.job is not None and not c.job.pod_group)
+    if ungrouped:
+        return _degraded(words.FIELDS_DROPPED, f"{ungrouped} of the Jobs {_UNGROUPED}")
     dropped = sorted({field for step in steps for field in step.dropped})
     if dropped:
         fields = ", ".join(f"{field} (feature gate {GATE_OF_FIELD[field]})" for field in dropped)
@@ -188,6 +191,10 @@ def _health(steps: Sequence[_Step]) -> Outcome:
     return Outcome(conditions=(ConditionChange(words.SCHEDULING_DEGRADED, "False", words.RESTORED, restored),))
 
 
+_UNGROUPED = (
+    "were created while the cluster dropped schedulingGroup from pods (feature gate GenericWorkload), so they run "
+    "outside their pod groups until they are created again; to have it at once, delete them"
+)
 _NOT_SERVED = (
     "the cluster does not serve scheduling.k8s.io/v1beta1, so the JobSet runs without its pod groups; "
     "turn on the feature gate GenericWorkload and --runtime-config=scheduling.k8s.io/v1beta1=true"

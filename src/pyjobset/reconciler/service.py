@@ -13,7 +13,7 @@ def service(view: View) -> Outcome:
         return NOTHING
     name = wanted["metadata"]["name"]
     stored = view.observation.service
-    if stored is None:
+    if stored is None or stored.metadata.name != name:
         return Outcome(actions=(Create(SERVICES, name, wanted),))
     if stored.metadata.deletion_timestamp is not None or service_ports(view.jobset) == stored.spec.ports:
         return NOTHING

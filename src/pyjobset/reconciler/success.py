@@ -16,6 +16,9 @@ def success(view: View) -> Outcome:
     policy = spec.success_policy
     targets = frozenset(policy.target_replicated_jobs) if policy else frozenset()
     relevant = [c for c in view.children if not targets or c.replicated_job in targets]
+    if not relevant:  # the targets have no Jobs: then all the others must succeed
+        relevant = list(view.children)
+        policy = None
     succeeded = sum(c.state is State.SUCCEEDED for c in relevant)
     if succeeded == 0:
         return NOTHING

@@ -90,19 +90,22 @@ def view_of(observation: Observation) -> View:
     for expected in child_jobs(jobset):
         job = by_name.pop(expected.name, None)
         children.append(Child(expected, _state(jobset, job), job))
-    return View(observation, jobset, tuple(children), tuple(by_name.values()), compile_scheduling(jobset))
+    scheduling = compile_scheduling(jobset) if observation.has_scheduling_api else None
+    return View(observation, jobset, tuple(children), tuple(by_name.values()), scheduling)
 
 
 def _state(jobset: JobSet, job: Job | None) -> State:
+    """A Job of this attempt that finished counts as finished also while it is being deleted: its result is known."""
     if job is None:
         return State.MISSING
-    if job.metadata.deletion_timestamp is not None:
-        return State.TERMINATING
+    is_terminating = job.metadata.deletion_timestamp is not None
     if _attempt_of(job) < jobset.status.restarts:
-        return State.OUTDATED
+        return State.TERMINATING if is_terminating else State.OUTDATED
     if job.is_succeeded:
         return State.SUCCEEDED
-    return State.FAILED if job.is_failed else State.LIVE
+    if job.is_failed:
+        return State.FAILED
+    return State.TERMINATING if is_terminating else State.LIVE
 
 
 def _attempt_of(job: Job) -> int:
