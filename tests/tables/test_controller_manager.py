@@ -45,6 +45,18 @@ def test_one_post_an_object_in_order_and_then_silence() -> None:
     world(case)
 
 
+def test_a_quiet_jobset_is_looked_at_now_and_then() -> None:
+    async def case(server: ModelServer) -> None:
+        server.put("jobsets", manifest())
+        async with controller(server) as manager:
+            await settled(server)
+            runs = manager.reconciler.counters.runs
+            await asyncio.sleep(2.5 * RESYNC_SECONDS)
+            assert manager.reconciler.counters.runs - runs == 2
+
+    world(case)
+
+
 def test_a_restarted_controller_asks_nothing_of_a_quiet_cluster() -> None:
     async def case(server: ModelServer) -> None:
         server.put("jobsets", manifest(scheduling=GANG))
