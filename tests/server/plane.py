@@ -66,7 +66,7 @@ def shared_plane(root: Path) -> Iterator[Plane]:
         yield plane
     finally:
         with locked(root / "lock", lambda: None):
-            me.unlink()
+            me.unlink(missing_ok=True)
             if not any(command_line(int(user.name)) for user in users.iterdir()):
                 plane.stop()
 

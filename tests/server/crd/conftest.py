@@ -6,6 +6,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
+import yaml
 
 from pyjobset.localplane.plane import Plane
 from tests.server.crd.words import Spec, rj
@@ -13,14 +14,20 @@ from tests.server.plane import Kubectl, wait_for
 
 CRD = Path(__file__).parents[3] / "deploy/crd/jobset.x-k8s.io_jobsets.yaml"
 GROUP = "crd.example.com"
-RESOURCE = f"jobsets.{GROUP}"
+PLURAL = "crdtrials"
+"""Not `jobsets`: kubectl must mean the real ones when another test says `jobset`."""
+RESOURCE = f"{PLURAL}.{GROUP}"
 SKIPPED = "some validation rules were not checked because the object was invalid"
 """The API server adds this to a refusal by the schema: it asks the CEL rules only about what the schema takes."""
 
 
 def definition(group: str) -> str:
-    """The project's CRD, under that group."""
-    return CRD.read_text(encoding="utf-8").replace("jobset.x-k8s.io", group)
+    """The project's CRD, under that group and other resource names."""
+    value = yaml.load(CRD.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    value["metadata"]["name"] = f"{PLURAL}.{group}"
+    value["spec"]["group"] = group
+    value["spec"]["names"] |= {"plural": PLURAL, "singular": PLURAL.removesuffix("s")}
+    return json.dumps(value)
 
 
 def manifest(spec: Spec, group: str = GROUP) -> str:
@@ -67,7 +74,7 @@ def install(kubectl: Kubectl, group: str, *how: str) -> None:
     applied = kubectl("apply", *how, "-f", "-", stdin=definition(group))
     assert applied.returncode == 0, applied.stderr
     assert not applied.stderr
-    wait_for(lambda: kubectl("get", f"jobsets.{group}", "-A").returncode == 0, f"JobSets of {group} are served")
+    wait_for(lambda: kubectl("get", f"{PLURAL}.{group}", "-A").returncode == 0, f"JobSets of {group} are served")
 
 
 @pytest.fixture(scope="session")

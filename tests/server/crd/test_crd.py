@@ -7,7 +7,7 @@ import pytest
 import yaml
 from crd import snapshot
 
-from tests.server.crd.conftest import GROUP, RESOURCE, JobSets, install, problems
+from tests.server.crd.conftest import GROUP, PLURAL, RESOURCE, JobSets, install, problems
 from tests.server.crd.words import TEMPLATE, Spec, claim, container, rj
 from tests.server.plane import Kubectl
 
@@ -86,14 +86,14 @@ def test_a_jobset_without_spec_is_a_jobset(checked: JobSets) -> None:
 @pytest.mark.parametrize("how", [(), ("--server-side",)], ids=["client-side", "server-side"])
 def test_it_installs_and_once_more_changes_nothing(how: tuple[str, ...], kubectl: Kubectl) -> None:
     group = f"{'server' if how else 'client'}.example.com"
-    version = ("get", "crd", f"jobsets.{group}", "-o", "jsonpath={.metadata.resourceVersion}")
+    version = ("get", "crd", f"{PLURAL}.{group}", "-o", "jsonpath={.metadata.resourceVersion}")
     try:
         install(kubectl, group, *how)
         first = kubectl(*version).stdout
         install(kubectl, group, *how)
         assert kubectl(*version).stdout == first != ""
     finally:
-        kubectl("delete", "crd", f"jobsets.{group}", "--wait=false")
+        kubectl("delete", "crd", f"{PLURAL}.{group}", "--wait=false")
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "examples").rglob("*.yaml")), ids=lambda file: file.stem)

@@ -84,7 +84,8 @@ def test_without_the_scheduling_api_the_jobs_run_and_it_is_told(make_plane: Make
     assert all("schedulingGroup" not in pod["spec"] for pod in lab.of("pods"))
     jobs, since = lab.uids("jobs"), lab.version()
     look_twice(lab)
-    assert [c.type for c in lab.watch("jobs", since, seconds=WATCHED_SECONDS)] == []
+    seen = [c.type for c in lab.watch("jobs", since, seconds=WATCHED_SECONDS)]
+    assert [t for t in seen if t != "MODIFIED"] == [], "the Job controller's counts may still change, nothing else"
     assert lab.uids("jobs") == jobs
     assert warnings(lab, "APINotServed") == [told["message"]]
 
