@@ -51,6 +51,7 @@ test-unit: $(STAMP) ## tests that start no process
 	$(BIN)/pytest -n 2 -m 'not server'
 
 test-server: $(STAMP) ## tests against the real control plane
+	$(BIN)/python scripts/kubernetes.py
 	$(BIN)/pytest -n 4 -m server tests/server tests/examples
 
 test: test-unit test-server ## all tests
