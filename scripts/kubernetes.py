@@ -1,4 +1,4 @@
-"""Builds the Kubernetes programs that tests and the bench run on, where they are not there yet, and shows how far it is.
+"""Builds the Kubernetes programs that tests and the bench run on, where they are not there yet, showing how far it is.
 
 `make test-server` calls it first, so that the minutes of a first build are seen and not hidden in a test fixture.
 """
