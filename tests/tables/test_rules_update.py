@@ -233,6 +233,24 @@ WARNINGS = [
         SHARED,
         SHARED | {POD_CLAIM: [{"name": "c", "resourceClaimTemplateName": "t"}]},
     ),
+    Case(
+        "not-built-yet",
+        "spec.ttlSecondsAfterFinished",
+        {"spec.ttlSecondsAfterFinished": 60},
+        {"spec.ttlSecondsAfterFinished": ABSENT},
+    ),
+    Case(
+        "not-built-yet",
+        "spec.failurePolicy.restartStrategy",
+        {"spec.failurePolicy": {"restartStrategy": "BlockingRecreate"}},
+        {"spec.failurePolicy": {"restartStrategy": "Recreate", "maxRestarts": 3}},
+    ),
+    Case(
+        "not-built-yet",
+        "spec.failurePolicy.rules",
+        {"spec.failurePolicy": {"rules": [{"name": "a", "action": "FailJobSet"}]}},
+        {"spec.failurePolicy": {"rules": []}},
+    ),
     Case("no-jobs", "spec.replicatedJobs", {"spec.replicatedJobs": []}, {"spec.replicatedJobs": jobs("a")}),
     Case("no-jobs", "spec.replicatedJobs", {f"{DRIVER}.replicas": 0, f"{WORKERS}.replicas": 0}, {}),
     Case(

@@ -414,6 +414,13 @@ NO_JOBS = Rule(
     "add a ReplicatedJob with replicas of 1 or more",
     "warning",
 )
+NOT_BUILT_YET = Rule(
+    "not-built-yet",
+    "spec",
+    "is accepted and has no effect in this version of pyjobset",
+    "leave it out, or wait for the version that has it: see the changelog",
+    "warning",
+)
 SCHEDULING_IGNORED = Rule(
     "scheduling-ignored",
     "spec.scheduling",

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from pyjobset.errors import Problem
 from pyjobset.objects import features as gates
+from pyjobset.objects import labels
 from pyjobset.objects.features import Features
 from pyjobset.objects.jobset import JobSet, ReplicatedJob, ReplicatedJobScheduling
 from pyjobset.objects.scheduling import PodGroupResourceClaim
@@ -13,6 +14,7 @@ from pyjobset.rules.startup import is_in_order
 
 
 def breaches(jobset: JobSet, features: Features) -> Iterator[Problem]:
+    yield from (registry.NOT_BUILT_YET.at(path) for path in _not_built_yet(jobset))
     if not any(replicated_job.replicas > 0 for replicated_job in jobset.spec.replicated_jobs):
         yield registry.NO_JOBS.at("spec.replicatedJobs")
     if is_in_order(jobset):
@@ -26,6 +28,23 @@ def breaches(jobset: JobSet, features: Features) -> Iterator[Problem]:
             if target in positions:
                 position = positions[target]
                 yield from _claims(i, entry, position, jobset.spec.replicated_jobs[position])
+
+
+def _not_built_yet(jobset: JobSet) -> Iterator[str]:
+    """Fields whose policy the reconciler lacks. Silence would be worse: people count on what was accepted."""
+    spec, policy = jobset.spec, jobset.spec.failure_policy
+    if policy is not None and policy.rules:
+        yield "spec.failurePolicy.rules"
+    if policy is not None and policy.restart_strategy != "Recreate":
+        yield "spec.failurePolicy.restartStrategy"
+    if spec.ttl_seconds_after_finished is not None:
+        yield "spec.ttlSecondsAfterFinished"
+    if spec.active_deadline_seconds is not None:
+        yield "spec.activeDeadlineSeconds"
+    if spec.volume_claim_policies:
+        yield "spec.volumeClaimPolicies"
+    if labels.EXCLUSIVE_TOPOLOGY in jobset.metadata.annotations:
+        yield f"metadata.annotations[{labels.EXCLUSIVE_TOPOLOGY}]"
 
 
 def _claims(index: int, entry: ReplicatedJobScheduling, position: int, job: ReplicatedJob) -> Iterator[Problem]:
