@@ -7,6 +7,7 @@ import pytest
 
 from pyjobset.controller import reconcile
 from pyjobset.controller.apply import PARALLEL
+from pyjobset.controller.manager import RESYNC_SECONDS
 from pyjobset.errors import OutcomeUnknown, Unavailable
 from pyjobset.kube.client import Client
 from pyjobset.kube.requests import Request
@@ -290,6 +291,9 @@ def test_without_the_scheduling_api_the_rest_works_and_the_jobset_says_what_is_m
             await settled(server)
             assert conditions(server, "gang")["SchedulingDegraded"]["status"] == "True"
             assert "plain-w-0" in server.names("jobs")
+            server.unserved.clear()
+            await until(lambda: server.names("podgroups"), RESYNC_SECONDS / 2)
+            assert server.names("workloads"), "noticed without any change of the JobSet"
 
     world(case)
 
@@ -393,13 +397,13 @@ def test_on_shutdown_running_writes_are_finished_and_no_new_jobset_is_begun() ->
 
 def test_a_jobset_that_comes_during_shutdown_is_left_for_the_next_start() -> None:
     async def case(server: ModelServer) -> None:
-        server.put("jobsets", manifest("early"))
         async with controller(server):
-            await until(lambda: server.names("services"))
             server.latency_seconds = 1.0
+            server.put("jobsets", manifest("early", scheduling=GANG))
+            await until(lambda: server.names("workloads"))
             asyncio.get_running_loop().call_later(0.1, server.put, "jobsets", manifest("late"))
         assert server.names("services") == ["early"]
-        assert len(server.names("jobs")) == 2
+        assert server.names("jobs") == ["early-w-0", "early-w-1"]
 
     world(case)
 
