@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from pyjobset.controller import reconcile
+from pyjobset.controller import budget, reconcile
 from pyjobset.controller.apply import PARALLEL
 from pyjobset.controller.manager import RESYNC_SECONDS
 from pyjobset.errors import OutcomeUnknown, Unavailable
@@ -364,7 +364,7 @@ def test_a_decision_that_never_settles_is_slowed_down(caplog: pytest.LogCaptureF
             manager.reconciler.decide = flip
             server.change("jobsets", "js", {"metadata": {"labels": {"a": "b"}}})
             await asyncio.sleep(60)
-            assert len(server.calls) - before < reconcile.RUNS_IN_A_ROW_MAX + 20
+            assert len(server.calls) - before < budget.RUNS_IN_A_ROW_MAX + 20
 
     def flip(observation: Observation) -> Decision:
         status = observation.jobset.status

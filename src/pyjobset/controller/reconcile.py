@@ -1,18 +1,20 @@
 """One run of one JobSet: observe, decide, apply, and when to run again. Called by the manager's workers.
 
 Flow: a run that changed something is followed by another, until one changes nothing. Failures wait by who must act
-(Backoff). A bug stops only its JobSet: it is logged with its traceback, counted and tried again slowly. Never raises.
+(Backoff); a JobSet that writes the same things for ever is held (Budget). A bug stops only its JobSet: it is logged
+with its traceback, counted and tried again slowly. Never raises.
 """
 
 import asyncio
 import itertools
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from pyjobset.controller.apply import Applied, apply
+from pyjobset.controller.budget import Budget, attempt_of, write_of, write_of_status
 from pyjobset.controller.events import EventSender
 from pyjobset.controller.log import Log
 from pyjobset.controller.observe import Caches, observe
@@ -29,10 +31,6 @@ from pyjobset.objects.meta import Key
 from pyjobset.reconciler.decide import decide, is_managed, needs_pods
 from pyjobset.reconciler.decision import Create, Decision
 from pyjobset.reconciler.observation import Observation, Refusal
-
-RUNS_IN_A_ROW_MAX = 16
-"""Runs that each ask for another at once. A JobSet settles in two or three; after so many, someone undoes our work."""
-UNSETTLED_SECONDS = 5.0
 
 log = Log(__name__)
 
@@ -78,8 +76,7 @@ class Reconciler:
         self.pace = pace
         self.backoff = Backoff()
         self.counters = Counters()
-        self.in_a_row: Counter[Key] = Counter()
-        """Runs in a row that asked for another at once."""
+        self.budget = Budget()
         self._causes = itertools.count(1)
 
     async def run(self, key: Key) -> float | None:
@@ -114,7 +111,7 @@ class Reconciler:
         self.backoff.forget(key)
         self.pace.forget(key)
         self.refusals.forget(key)
-        self.in_a_row.pop(key, None)
+        self.budget.forget(key)
 
 
 class _Run:
@@ -131,6 +128,9 @@ class _Run:
         if with_pods and not reconciler.has_pods():
             return None
         loop = asyncio.get_running_loop()
+        held_seconds = reconciler.budget.hold_seconds(self._key, attempt_of(jobset), loop.time())
+        if held_seconds > 0:
+            return held_seconds
         started = time.thread_time()
         memory = reconciler.refusals.of(self._key, jobset.metadata.uid, jobset.metadata.generation)
         observation = self.observation = observe(
@@ -183,16 +183,24 @@ class _Run:
         if applied.is_effective:
             reconciler.counters.effective_runs += 1
             wakes.append(reconciler.pace.gather_seconds(key, now) if is_quiet else 0.0)
-        if is_quiet:
-            reconciler.in_a_row.pop(key, None)
-        else:
-            reconciler.in_a_row[key] += 1
-            if reconciler.in_a_row[key] > RUNS_IN_A_ROW_MAX:
-                codes = ",".join(reason.code for reason in decision.reasons)
-                log.warning("JobSet does not settle", jobset=key, cause=self.cause, reasons=codes)
-                reconciler.pace.hold(key, until=now + UNSETTLED_SECONDS)
-                return UNSETTLED_SECONDS
+        writes = self._writes(decision, applied)
+        held_seconds = reconciler.budget.spend(key, attempt_of(self._jobset), writes, asks_again=not is_quiet, now=now)
+        if held_seconds is not None:
+            codes = ",".join(reason.code for reason in decision.reasons)
+            log.warning(
+                "JobSet does not settle", jobset=key, cause=self.cause, reasons=codes, hold_seconds=held_seconds
+            )
+            reconciler.pace.hold(key, until=now + held_seconds)
+            return held_seconds
         return None if not wakes else max(0.0, min(wakes))
+
+    def _writes(self, decision: Decision, applied: Applied) -> list[Hashable]:
+        """What was written, for the budget. Counts have their own pace, and may change for ever."""
+        writes = [write_of(action) for action in applied.done]
+        status = decision.status if applied.wrote_status else None
+        if status is not None and not changes_only_counts(self._jobset.status, status):
+            writes.append(write_of_status(status))
+        return writes
 
     def _is_quiet(self, decision: Decision, applied: Applied) -> bool:
         """Nothing waits for the next run: this one did nothing, or created and counted, and only looks once more."""
