@@ -68,7 +68,8 @@ ANOTHER_UID = status(
         pytest.param(GET, status(429, "TooManyRequests"), Unavailable, id="too many, read"),
         pytest.param(CREATE, status(429, "TooManyRequests"), Unavailable, id="too many, write: not executed"),
         pytest.param(GET, status(500, "InternalError"), Unavailable, id="internal, read"),
-        pytest.param(CREATE, status(500, "InternalError", "failed calling webhook"), Unavailable, id="webhook down"),
+        pytest.param(CREATE, status(500, "InternalError"), Unavailable, id="internal, write"),
+        pytest.param(CREATE, status(500, "InternalError", "failed calling webhook"), Refused, id="webhook down"),
         pytest.param(
             CREATE, status(500, "InternalError", "etcdserver: request timed out"), OutcomeUnknown, id="etcd, write"
         ),

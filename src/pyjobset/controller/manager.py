@@ -37,6 +37,8 @@ WAIT_SECONDS_MAX = 10.0
 SHUTDOWN_SECONDS = 5.0
 """For running reconciles to finish their writes. Kubernetes kills a pod 30 s after SIGTERM."""
 EVENTS_SECONDS = 1.0
+PODS_SECONDS = 10.0
+"""How long gangs wait for the first list of pods."""
 GC_THRESHOLDS = (20_000, 50, 100)
 """Objects here die by reference counting; Python's own thresholds spend 5 % of the CPU on looking for cycles."""
 
@@ -72,6 +74,7 @@ class Manager:
             pace=pace,
         )
         self.is_ready = False
+        self._goes_without_pods = False
         self._parts = asyncio.TaskGroup()
         self._started: list[asyncio.Task[None]] = []
         self._busy: set[asyncio.Task[None]] = set()
@@ -165,10 +168,18 @@ class Manager:
             pods = self.watches.add_pods()
             self._start(pods.run())
             self._start(self._wake_those_that_need(pods))
-        return self.caches.pods is not None and self.caches.pods.is_synced
+        return self._goes_without_pods or (self.caches.pods is not None and self.caches.pods.is_synced)
 
     async def _wake_those_that_need(self, pods: Cache[Pod]) -> None:
-        await pods.wait_synced()
+        """Pods only tell how the gangs are doing: when they cannot be listed, gangs run all the same."""
+        try:
+            async with asyncio.timeout(PODS_SECONDS):
+                await pods.wait_synced()
+        except TimeoutError:
+            log.warning("Pods cannot be listed: gangs run, but nothing is said of them", problem=pods.problem)
+            self._goes_without_pods = True
+            self.watches.wake_all(needs_pods)
+            await pods.wait_synced()
         self.watches.wake_all(needs_pods)
 
     async def _finish(self) -> None:

@@ -54,7 +54,6 @@ def observe(
     uid = jobset.metadata.uid
     jobs = tuple(caches.jobs.by_owner(uid))
     services = caches.services.by_owner(uid)
-    pods = caches.pods
     return Observation(
         jobset=jobset,
         now=now,
@@ -62,8 +61,14 @@ def observe(
         service=next((s for s in services if s.metadata.name == names.subdomain(jobset)), None),
         workloads=tuple(caches.workloads.by_owner(uid)) if caches.workloads is not None else (),
         pod_groups=tuple(caches.pod_groups.by_owner(uid)) if caches.pod_groups is not None else (),
-        pods=tuple(p for job in jobs for p in pods.by_owner(job.metadata.uid)) if with_pods and pods else (),
+        pods=_pods(caches.pods, jobs) if with_pods else (),
         refusals=refusals,
         features=features,
         has_scheduling_api=caches.has_scheduling_api,
     )
+
+
+def _pods(cache: Cache[Pod] | None, jobs: tuple[Job, ...]) -> tuple[Pod, ...] | None:
+    if cache is None or not cache.is_synced:
+        return None
+    return tuple(pod for job in jobs for pod in cache.by_owner(job.metadata.uid))

@@ -10,9 +10,10 @@ from typing import Any, assert_never, cast
 from pyjobset.controller.observe import Caches
 from pyjobset.errors import ForeignObject, NotFound, OutcomeUnknown, Raced, Refused
 from pyjobset.kube.client import AlreadyExists, Client
+from pyjobset.objects import labels
 from pyjobset.objects.jobset import JobSet, JobSetStatus
 from pyjobset.objects.meta import Manifest, Struct, controller_of
-from pyjobset.objects.resources import JOBSETS, Resource
+from pyjobset.objects.resources import JOBS, JOBSETS, Resource
 from pyjobset.reconciler.decision import Action, Create, Delete, JsonPatch, Patch
 
 UNPROCESSABLE = 422
@@ -71,9 +72,18 @@ class Writer:
         except AlreadyExists as error:
             taken: Any = await self._client.get(action.resource, self._namespace, action.name)
             if self._is_ours(taken):
-                return cast("Struct", taken)
+                return await self._adopted(action, taken)
             owner = controller_of(taken.metadata.owner_references)
             raise _foreign(action, self._namespace, f"{owner.kind}/{owner.name}" if owner else "nobody") from error
+
+    async def _adopted(self, action: Create, taken: Any) -> Struct:
+        """A child that is there already. A Job without its label is not in our watch: it gets the label back."""
+        if action.resource is JOBS and not taken.metadata.labels.jobset_name:
+            metadata = {"uid": taken.metadata.uid, "labels": {labels.JOBSET_NAME: self._jobset.metadata.name}}
+            return await self._client.patch(
+                action.resource, self._namespace, action.name, {"metadata": metadata}, kind="merge"
+            )
+        return cast("Struct", taken)
 
     async def _patch(self, action: Patch | JsonPatch) -> Struct:
         kind, name = action.resource.kind, action.name

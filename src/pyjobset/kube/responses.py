@@ -131,12 +131,18 @@ def error_of_status(request: Request, code: int, status: Status, retry_after: fl
         case 500 if request.is_mutating and "etcdserver:" in status.message:
             # "request timed out", "leader changed": etcd may have stored it all the same
             return OutcomeUnknown(message)
+        case 500 if WEBHOOK_FAILED in status.message:
+            # Admission said no, in a way: it lasts until somebody mends the webhook
+            return Refused(message, code=code, reason=status.reason, hint=WEBHOOK_HINT)
         case _ if code == 408 or code >= 500:
             return Unavailable(message, retry_after_seconds=retry_after)
         case _:
             return Refused(message, code=code, reason=status.reason, hint=HINTS.get(code, ""))
 
 
+WEBHOOK_FAILED = "failed calling webhook"
+"""What the API server says when an admission webhook that must answer does not. Nothing was stored."""
+WEBHOOK_HINT = "mend or remove that admission webhook"
 HINTS = {
     401: "the credentials of the kubeconfig are missing, wrong or expired",
     403: "the user may lack the right (kubectl auth can-i), or admission or a quota said no: see the message",

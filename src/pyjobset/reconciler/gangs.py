@@ -23,7 +23,7 @@ Jobs start and when they grow."""
 
 def gangs(view: View) -> Outcome:
     """Says nothing before the first answer, so that a gang that fits at once costs no extra status write."""
-    if view.scheduling is None:
+    if view.scheduling is None or view.observation.pods is None:
         return NOTHING
     states = group_states(view, view.scheduling)
     starts = _starts(view)

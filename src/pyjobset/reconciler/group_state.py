@@ -59,7 +59,7 @@ class GroupState:
 def group_states(view: View, wanted: SchedulingObjects) -> tuple[GroupState, ...]:
     """The states of the groups that we want, in their order. Linear in groups and pods."""
     members: dict[str, list[Pod]] = {}
-    for pod in view.observation.pods:
+    for pod in view.observation.pods or ():
         group = pod.spec.scheduling_group
         if group is not None and group.pod_group_name:
             members.setdefault(group.pod_group_name, []).append(pod)

@@ -39,8 +39,8 @@ class Observation:
     service: Service | None = None
     workloads: tuple[Workload, ...] = ()
     pod_groups: tuple[PodGroup, ...] = ()
-    pods: tuple[Pod, ...] = ()
-    """Filled only where `decide.needs_pods(jobset)` says that they are read."""
+    pods: tuple[Pod, ...] | None = ()
+    """Filled only where `decide.needs_pods(jobset)` says that they are read. None: they cannot be seen."""
     refusals: tuple[Refusal, ...] = ()
     features: Features = DEFAULTS
     has_scheduling_api: bool = True

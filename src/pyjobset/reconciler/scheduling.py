@@ -154,16 +154,20 @@ def _relabel(stored: Workload | PodGroup, wanted: Workload | PodGroup) -> tuple[
 
 
 def _groups_with_pods(view: View) -> frozenset[str]:
-    """PodGroups that have pods, terminating ones included: the pods that we see, and those that the Jobs count."""
+    """PodGroups that have pods, terminating ones included: the pods that we see, and those that the Jobs count.
+
+    Where pods cannot be seen, every group of an unfinished Job that is not suspended may have some.
+    """
+    pods = view.observation.pods
     names = {
         pod.spec.scheduling_group.pod_group_name
-        for pod in view.observation.pods
+        for pod in pods or ()
         if pod.spec.scheduling_group is not None and pod.status.phase in ("Pending", "Running")
     }
     for job in view.observation.jobs:
-        group = job.spec.template.spec.scheduling_group
-        if group is not None and group.pod_group_name and job.status.active + job.status.terminating > 0:
-            names.add(group.pod_group_name)
+        is_unseen = pods is None and not (job.spec.suspend or job.is_succeeded or job.is_failed)
+        if is_unseen or job.status.active + job.status.terminating > 0:
+            names.add(job.pod_group)
     return frozenset(name for name in names if name)
 
 
