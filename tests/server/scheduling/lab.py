@@ -51,12 +51,16 @@ class Change:
 
 @dataclass(frozen=True)
 class Life:
-    """The versions at which a pod was made, got its node and was gone. 0: it has not happened."""
+    """The versions at which a pod was made, got its node, was over and was gone. 0: it has not happened.
+
+    A pod that is over, finished or gone, no longer counts for its gang, and no longer holds its PodGroup.
+    """
 
     name: str
     attempt: str
     born: int
     bound: int
+    over: int
     gone: int
 
 
@@ -227,8 +231,13 @@ def _life(changes: list[Change]) -> Life:
         attempt=changes[0].object["metadata"]["labels"][ATTEMPT],
         born=changes[0].version,
         bound=next((c.version for c in changes if c.object["spec"].get("nodeName")), 0),
+        over=next((c.version for c in changes if c.type == "DELETED" or _is_finished(c.object)), 0),
         gone=next((c.version for c in changes if c.type == "DELETED"), 0),
     )
+
+
+def _is_finished(pod: Object) -> bool:
+    return pod["status"].get("phase") in ("Succeeded", "Failed")
 
 
 def min_count(group: Object) -> int:
