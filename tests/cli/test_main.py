@@ -11,7 +11,7 @@ import typer
 
 from pyjobset import __version__, errors
 from pyjobset.cli import main as cli
-from pyjobset.cli import plan
+from pyjobset.cli import output, plan
 from tests.cli.conftest import Run
 
 PROBLEMS = (
@@ -156,3 +156,17 @@ def test_it_runs_as_a_module(module: str, monkeypatch: pytest.MonkeyPatch, capsy
         runpy.run_module(module, run_name="__main__", alter_sys=True)
     assert ended.value.code == 0
     assert capsys.readouterr().out == f"jobset {__version__}\n"
+
+
+def test_a_group_without_its_command_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["nodes"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.startswith("Usage: ")
+    assert "\\x0a" not in shown.out
+    assert shown.err == ""
+
+
+def test_a_long_path_does_not_run_into_its_message() -> None:
+    path = "spec.replicatedJobs[0].template.spec.template.spec.containers[0].name"
+    lines = output.error_lines(errors.InvalidSpec([errors.Problem("c", path, None, "must be set", "add it")]))
+    assert [line.strip() for line in lines[1:]] == [path, "must be set [c]", "hint: add it"]

@@ -106,6 +106,9 @@ def _usage(error: click.ClickException) -> int:
     from pyjobset.cli.output import note
 
     context = getattr(error, "ctx", None)
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):  # a group such as `nodes` without its command
+        typer.echo(error.format_message())
+        return 0
     note(f"error: {error.format_message()}")
     note(f"hint: {context.command_path if context else program()} --help")
     return 2

@@ -63,10 +63,14 @@ def error_lines(error: JobSetError) -> list[str]:
 def _problem_lines(error: InvalidSpec) -> list[str]:
     count = len(error.problems)
     lines = [f"error: {error.subject} is invalid: {count} problem{'s' * (count > 1)}"]
-    width = max(len(printable(p.path)) for p in error.problems)
-    indent = min(width, _PATH_WIDTH_MAX) + 2 + GAP
+    widths = (len(printable(p.path)) for p in error.problems)
+    indent = max((w for w in widths if w <= _PATH_WIDTH_MAX), default=4) + 2 + GAP
     for problem in error.problems:
-        lines.append(f"  {printable(problem.path)}".ljust(indent) + problem_text(problem))
+        path = f"  {printable(problem.path)}"
+        if len(path) + GAP > indent:  # a long path has a line of its own
+            lines.append(path)
+            path = ""
+        lines.append(path.ljust(indent) + problem_text(problem))
         if problem.hint:
             lines.append(" " * indent + f"hint: {printable(problem.hint)}")
     return lines
