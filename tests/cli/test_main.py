@@ -159,11 +159,11 @@ def test_it_runs_as_a_module(module: str, monkeypatch: pytest.MonkeyPatch, capsy
 
 
 def test_a_group_without_its_command_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["nodes"]) == 0
+    assert cli.main(["nodes"]) == 2
     shown = capsys.readouterr()
-    assert shown.out.startswith("Usage: ")
-    assert "\\x0a" not in shown.out
-    assert shown.err == ""
+    assert shown.err.startswith("Usage: ")
+    assert "\\x0a" not in shown.err
+    assert shown.out == ""
 
 
 def test_a_long_path_does_not_run_into_its_message() -> None:

@@ -107,8 +107,8 @@ def _usage(error: click.ClickException) -> int:
 
     context = getattr(error, "ctx", None)
     if isinstance(error, click.exceptions.NoArgsIsHelpError):  # a group such as `nodes` without its command
-        typer.echo(error.format_message())
-        return 0
+        typer.echo(error.format_message(), err=True)
+        return 2
     note(f"error: {error.format_message()}")
     note(f"hint: {context.command_path if context else program()} --help")
     return 2
