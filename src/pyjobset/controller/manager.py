@@ -26,6 +26,7 @@ from pyjobset.kube.cache import Cache
 from pyjobset.kube.client import Client, connect
 from pyjobset.objects import jobset as api
 from pyjobset.objects.batch import Pod
+from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.resources import JOBSETS
 from pyjobset.reconciler.decide import needs_pods
 
@@ -178,9 +179,12 @@ class Manager:
         except TimeoutError:
             log.warning("Pods cannot be listed: gangs run, but nothing is said of them", problem=pods.problem)
             self._goes_without_pods = True
-            self.watches.wake_all(needs_pods)
+            self.watches.wake_all(self._needs_pods)
             await pods.wait_synced()
-        self.watches.wake_all(needs_pods)
+        self.watches.wake_all(self._needs_pods)
+
+    def _needs_pods(self, jobset: JobSet) -> bool:
+        return needs_pods(jobset, self._options.features)
 
     async def _finish(self) -> None:
         """Lets running reconciles end their writes, and queued events go out, for a bounded time."""

@@ -24,7 +24,6 @@ from pyjobset.controller.refusals import Memory, Refusals
 from pyjobset.controller.writes import Writer
 from pyjobset.errors import JobSetError, Raced
 from pyjobset.kube.client import Client
-from pyjobset.objects import features as gates
 from pyjobset.objects.features import Features
 from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.meta import Key
@@ -124,7 +123,7 @@ class _Run:
 
     async def execute(self) -> float | None:
         reconciler, jobset = self._all, self._jobset
-        with_pods = gates.WORKLOAD_AWARE_SCHEDULING in reconciler.features and needs_pods(jobset)
+        with_pods = needs_pods(jobset, reconciler.features)
         if with_pods and not reconciler.has_pods():
             return None
         loop = asyncio.get_running_loop()

@@ -38,6 +38,7 @@ class Watches:
         refusals: Refusals,
     ) -> None:
         self._client = client
+        self._features = features
         self._namespace = namespace
         self._queue = queue
         self._pace = pace
@@ -104,7 +105,7 @@ class Watches:
         pod: Any = new or old
         key = Key(pod.metadata.namespace, pod.metadata.labels.jobset_name)
         jobset = self.caches.jobsets.get(key.namespace, key.name)
-        if jobset is not None and needs_pods(jobset):
+        if jobset is not None and needs_pods(jobset, self._features):
             self._wake_later(key)
 
     def _wake_later(self, key: Key) -> None:

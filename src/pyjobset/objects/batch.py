@@ -1,7 +1,10 @@
-"""batch/v1 Job and the v1 Service and Pod, only the fields that we read: these are cached by the thousand.
+"""batch/v1 Job and the v1 Service, Pod, PersistentVolumeClaim and Node, only the fields that we read.
 
-Labels and annotations are structs with our own keys, so that a cached Job costs about a kilobyte.
+They are cached by the thousand. Labels and annotations are structs with our own keys, so that a cached Job costs about
+a kilobyte.
 """
+
+from typing import Any
 
 from msgspec import field
 
@@ -128,3 +131,23 @@ class Pod(Struct, frozen=True):
     metadata: ChildMeta
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
+
+
+class Claim(Struct, frozen=True):
+    """A PersistentVolumeClaim. Its spec stays a plain mapping: it is compared with what a template sets."""
+
+    metadata: ChildMeta
+    spec: dict[str, Any] = {}
+
+
+class NodeMeta(Struct, frozen=True):
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] = {}
+    owner_references: tuple[OwnerReference, ...] = ()
+
+
+class Node(Struct, frozen=True):
+    metadata: NodeMeta

@@ -10,13 +10,17 @@ applied decides nothing.
 import msgspec
 
 from pyjobset.objects import conditions as words
+from pyjobset.objects import features as gates
 from pyjobset.objects import labels
+from pyjobset.objects.features import Features
 from pyjobset.objects.jobset import JobSet, JobSetStatus, ReplicatedJobStatus
 from pyjobset.objects.meta import Condition
+from pyjobset.reconciler.claims import claims
 from pyjobset.reconciler.conditions import changed, is_true
 from pyjobset.reconciler.decision import Decision
 from pyjobset.reconciler.failure import failure
 from pyjobset.reconciler.gangs import gangs, suspended_gangs
+from pyjobset.reconciler.in_place import in_place, is_in_place
 from pyjobset.reconciler.jobs import (
     create_jobs,
     replace_jobs,
@@ -27,6 +31,7 @@ from pyjobset.reconciler.jobs import (
 )
 from pyjobset.reconciler.observation import Observation
 from pyjobset.reconciler.outcome import NOTHING, ConditionChange, Outcome
+from pyjobset.reconciler.placement import is_exclusive, placement
 from pyjobset.reconciler.refusals import blocked, without_refused
 from pyjobset.reconciler.scheduling import drop_groups, sync_groups
 from pyjobset.reconciler.service import service
@@ -41,9 +46,17 @@ def is_managed(managed_by: str | None) -> bool:
     return managed_by in (None, labels.MANAGED_BY)
 
 
-def needs_pods(jobset: JobSet) -> bool:
-    """Only the gangs of a running JobSet are judged by their pods."""
-    return jobset.spec.scheduling is not None and not (jobset.spec.suspend or jobset.status.terminal_state)
+def needs_pods(jobset: JobSet, features: Features) -> bool:
+    """Only of a running JobSet: gangs, in-place restarts and exclusive placement are judged by their pods."""
+    if jobset.spec.suspend or jobset.status.terminal_state:
+        return False
+    is_gang = jobset.spec.scheduling is not None and gates.WORKLOAD_AWARE_SCHEDULING in features
+    return is_gang or (is_in_place(jobset) and gates.IN_PLACE_RESTART in features) or is_exclusive(jobset)
+
+
+def needs_nodes(jobset: JobSet) -> bool:
+    """Only exclusive placement looks at the labels of nodes."""
+    return is_exclusive(jobset) and not (jobset.spec.suspend or jobset.status.terminal_state)
 
 
 def decide(observation: Observation) -> Decision:
@@ -75,6 +88,9 @@ def _progress(view: View, counts: Counts, status: JobSetStatus) -> tuple[Outcome
     succeeded = success(view)
     if succeeded.conditions:
         return succeeded + _restart_over(view, words.JOBSET_COMPLETED), status
+    restarted, status = in_place(view, status)
+    if restarted.conditions:
+        return restarted, status
     failed, counted = failure(view, status)
     if failed.conditions:
         over = NOTHING if counted != status else _restart_over(view, words.JOBSET_FAILED)
@@ -91,6 +107,7 @@ def _suspended(view: View) -> Outcome:
         suspend_jobs(view)
         + drop_groups(view)
         + service(view)
+        + claims(view)
         + create_jobs(view, allowed=frozenset(), groups=None)
         + suspended_gangs(view)
         + _restart_over(view, words.JOBSET_SUSPENDED)
@@ -103,7 +120,7 @@ def _running(view: View, counts: Counts) -> Outcome:
     groups = sync_groups(view)
     resized = resize_jobs(view, groups=groups.ready)
     resumed = resume_jobs(view, allowed=order.allowed, groups=groups.ready)
-    outcome = groups.outcome + service(view) + resized
+    outcome = groups.outcome + service(view) + claims(view) + placement(view) + resized
     outcome += create_jobs(view, allowed=order.allowed, groups=groups.ready) + resumed + order.outcome + gangs(view)
     if resumed.actions or any(c.job is not None and not c.job.spec.suspend for c in view.children):
         message = "jobset is resumed"

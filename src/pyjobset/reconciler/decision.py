@@ -9,7 +9,7 @@ from typing import Literal
 
 from pyjobset.objects.jobset import JobSetStatus
 from pyjobset.objects.meta import Manifest, Struct
-from pyjobset.objects.resources import JOBS, POD_GROUPS, SERVICES, WORKLOADS, Resource
+from pyjobset.objects.resources import CLAIMS, JOBS, POD_GROUPS, SERVICES, WORKLOADS, Resource
 
 Propagation = Literal["Foreground", "Background"]
 
@@ -57,7 +57,7 @@ class Delete:
 
 Action = Create | Patch | JsonPatch | Delete
 
-CREATION_ORDER: tuple[Resource[Struct], ...] = (WORKLOADS, POD_GROUPS, SERVICES, JOBS)
+CREATION_ORDER: tuple[Resource[Struct], ...] = (WORKLOADS, POD_GROUPS, SERVICES, CLAIMS, JOBS)
 """No pod ever names a PodGroup that was not created before it: a kind is created after the kinds left of it."""
 
 

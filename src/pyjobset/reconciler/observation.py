@@ -7,7 +7,7 @@ same decision. Children are those whose controller ownerReference has the JobSet
 from dataclasses import dataclass
 from datetime import datetime
 
-from pyjobset.objects.batch import Job, Pod, Service
+from pyjobset.objects.batch import Claim, Job, Node, Pod, Service
 from pyjobset.objects.features import DEFAULTS, Features
 from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.scheduling import PodGroup, Workload
@@ -40,7 +40,11 @@ class Observation:
     workloads: tuple[Workload, ...] = ()
     pod_groups: tuple[PodGroup, ...] = ()
     pods: tuple[Pod, ...] | None = ()
-    """Filled only where `decide.needs_pods(jobset)` says that they are read. None: they cannot be seen."""
+    """Filled only where `decide.needs_pods` says that they are read. None: they cannot be seen."""
+    claims: tuple[Claim, ...] = ()
+    """Filled only where the JobSet has volumeClaimPolicies: those that carry its name as a label."""
+    nodes: tuple[Node, ...] = ()
+    """Filled only where `decide.needs_nodes(jobset)` says that they are read."""
     refusals: tuple[Refusal, ...] = ()
     features: Features = DEFAULTS
     has_scheduling_api: bool = True
