@@ -122,8 +122,8 @@ def test_the_number_of_problems_is_bounded() -> None:
         (
             {RULE: {"action": "FailJobSet", "onJobFailureMessagePatterns": ["a(?!b)"]}},
             (
-                f"{RULE}.onJobFailureMessagePatterns[0]: must be an RE2 regular expression, and has negative lookahead "
-                "(?!...), which RE2 has not (got 'a(?!b)'). see the RE2 syntax; matching takes linear time, so there "
+                f"{RULE}.onJobFailureMessagePatterns[0]: must be an RE2 regular expression; RE2 says: invalid perl "
+                "operator: (?! (got 'a(?!b)'). see the RE2 syntax; matching takes linear time, so there "
                 "is no lookaround and no backreference [message-pattern]"
             ),
         ),

@@ -13,7 +13,7 @@ from pyjobset.objects.jobset import FailurePolicy, JobSet
 from pyjobset.objects.names import is_dns_subdomain
 from pyjobset.objects.template import INT32_MAX, completions, mapping_at, parallelism
 from pyjobset.rules import references, registry
-from pyjobset.rules.re2 import why_not_re2
+from pyjobset.rules.patterns import why_not
 
 JOB_RESTARTS_MAX = 1024
 """Most replicas whose single restarts status.replicatedJobsStatus can count."""
@@ -51,9 +51,9 @@ def _failure_rules(jobset: JobSet, policy: FailurePolicy, features: Features) ->
         if rule.action in _RESTART_ONE and gates.RESTART_JOB not in features:
             yield registry.RESTART_JOB_GATE.at(f"{path}.action", rule.action)
         for j, pattern in enumerate(rule.on_job_failure_message_patterns):
-            wrong = why_not_re2(pattern)
+            wrong = why_not(pattern)
             if wrong:
-                message = f"must be an RE2 regular expression, and {wrong}"
+                message = f"must be an RE2 regular expression; RE2 says: {wrong}"
                 yield registry.MESSAGE_PATTERN.at(f"{path}.onJobFailureMessagePatterns[{j}]", pattern, message)
         yield from references.unknown(f"{path}.targetReplicatedJobs", rule.target_replicated_jobs, known)
 
