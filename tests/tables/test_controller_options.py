@@ -6,7 +6,17 @@ import pytest
 
 from pyjobset.cli.main import main
 from pyjobset.controller import manager
-from pyjobset.controller.options import Address, Options, Webhooks, address, log_level, webhooks
+from pyjobset.controller.options import (
+    Address,
+    Metrics,
+    Options,
+    Webhooks,
+    address,
+    boolean,
+    log_level,
+    metrics,
+    webhooks,
+)
 from pyjobset.errors import UsageError
 from pyjobset.objects import features as gates
 
@@ -69,6 +79,21 @@ def test_webhooks_need_both_flags() -> None:
         webhooks("0", "/certs")
 
 
+def test_metrics_without_a_question_stay_on_the_machine() -> None:
+    assert metrics(":8443") == Metrics(Address("", 8443))
+    assert metrics("127.0.0.1:1", "/certs", is_secure=False) == Metrics(Address("127.0.0.1", 1), Path("/certs"), False)
+    assert metrics("0", is_secure=False) is None
+    with pytest.raises(UsageError, match=r"^--metrics-bind-address :8443: .* --metrics-secure"):
+        metrics(":8443", is_secure=False)
+
+
+def test_booleans() -> None:
+    assert boolean("true", "--flag")
+    assert not boolean("false", "--flag")
+    with pytest.raises(UsageError, match=r"^--flag 'yes': must be true or false"):
+        boolean("yes", "--flag")
+
+
 def test_the_command_hands_its_flags_over(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Options] = []
     monkeypatch.setattr(manager, "main", given.append)
@@ -76,7 +101,7 @@ def test_the_command_hands_its_flags_over(monkeypatch: pytest.MonkeyPatch) -> No
         "--kubeconfig /k --context c --namespace ns --feature-gates JobSetWorkloadAwareSchedulingAPI=true "
         "--concurrent-reconciles 3 --kube-api-qps 7 --kube-api-burst 8 --health-probe-bind-address 127.0.0.1:9 "
         "--webhook-bind-address 127.0.0.1:10 --webhook-cert-dir /certs "
-        "--metrics-bind-address 0 --zap-log-level 1 --log-format json"
+        "--metrics-bind-address 127.0.0.1:11 --metrics-secure false --zap-log-level 1 --log-format json"
     )
     assert main(["controller", *flags.split()]) == 0
     assert given == [
@@ -90,6 +115,7 @@ def test_the_command_hands_its_flags_over(monkeypatch: pytest.MonkeyPatch) -> No
             burst=8,
             health_address=Address("127.0.0.1", 9),
             webhooks=Webhooks(Address("127.0.0.1", 10), Path("/certs")),
+            metrics=Metrics(Address("127.0.0.1", 11), None, False),
             log_level="debug",
             log_format="json",
         )
@@ -100,5 +126,5 @@ def test_without_flags_it_runs_like_the_original(monkeypatch: pytest.MonkeyPatch
     given: list[Options] = []
     monkeypatch.setattr(manager, "main", given.append)
     assert main(["controller"]) == 0
-    assert given == [Options()]
+    assert given == [Options(metrics=Metrics(Address("", 8443)))]
     assert (given[0].qps, given[0].burst, given[0].health_address) == (500.0, 500, Address("", 8081))

@@ -35,8 +35,12 @@ def controller(
         ),
     ] = "",
     metrics_bind_address: Annotated[
-        str, typer.Option(help="Accepted for compatibility: metrics are not served yet.")
-    ] = "0",
+        str,
+        typer.Option(help="HOST:PORT of /metrics, over HTTPS and only for those whom the cluster lets; 0 for none."),
+    ] = ":8443",
+    metrics_secure: Annotated[
+        str, typer.Option(help="false: plain HTTP for everybody on this machine, on a loopback address only.")
+    ] = "true",
     zap_log_level: Annotated[
         str, typer.Option(help="debug, info, warning, error, or a number: above 0 is debug.")
     ] = "info",
@@ -49,10 +53,9 @@ def controller(
       jobset controller --feature-gates JobSetWorkloadAwareSchedulingAPI=true
     """
     from pyjobset.controller.manager import main
-    from pyjobset.controller.options import Options, address, log_level, webhooks
+    from pyjobset.controller.options import Options, address, boolean, log_level, metrics, webhooks
     from pyjobset.objects import features
 
-    address(metrics_bind_address, "--metrics-bind-address")
     options = Options(
         kubeconfig=kubeconfig,
         context=context,
@@ -63,6 +66,7 @@ def controller(
         burst=kube_api_burst,
         health_address=address(health_probe_bind_address, "--health-probe-bind-address"),
         webhooks=webhooks(webhook_bind_address, webhook_cert_dir),
+        metrics=metrics(metrics_bind_address, is_secure=boolean(metrics_secure, "--metrics-secure")),
         log_level=log_level(zap_log_level),
         log_format=log_format,
     )

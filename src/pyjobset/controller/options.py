@@ -14,6 +14,7 @@ BURST = 500
 CONCURRENT_RECONCILES = 16
 LOG_LEVELS = ("debug", "info", "warning", "error")
 LOG_FORMATS = ("text", "json")
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,25 @@ class Webhooks:
 
 
 @dataclass(frozen=True, slots=True)
+class Metrics:
+    """`certificates` is a directory with tls.crt and tls.key; None: a certificate that we make and sign ourselves.
+
+    `is_secure` False is plain HTTP without a question of who asks, on a loopback address only.
+    """
+
+    address: Address
+    certificates: Path | None = None
+    is_secure: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.is_secure and self.address.host not in LOOPBACK:
+            raise UsageError(
+                f"--metrics-bind-address {self.address}: anybody could read it without --metrics-secure",
+                hint=f"insecure metrics are for one machine: bind to 127.0.0.1:{self.address.port}",
+            )
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     kubeconfig: str | None = None
     context: str | None = None
@@ -48,6 +68,8 @@ class Options:
     health_address: Address | None = Address("", 8081)
     """None: no health endpoint."""
     webhooks: Webhooks | None = None
+    metrics: Metrics | None = None
+    """None: metrics are not served."""
     log_level: str = "info"
     log_format: str = "text"
 
@@ -81,6 +103,18 @@ def webhooks(bind_address: str, cert_dir: str) -> Webhooks | None:
         given, lacking = ("--webhook-bind-address", "--webhook-cert-dir")[:: 1 if where else -1]
         raise UsageError(f"{given} needs {lacking}", hint="webhooks are served over TLS only; give both, or none")
     return None
+
+
+def metrics(bind_address: str, cert_dir: str = "", *, is_secure: bool = True) -> Metrics | None:
+    where = address(bind_address, "--metrics-bind-address")
+    return None if where is None else Metrics(where, Path(cert_dir) if cert_dir else None, is_secure)
+
+
+def boolean(text: str, flag: str) -> bool:
+    """`--flag=false`, as the original controller's flags are written."""
+    if text not in ("true", "false"):
+        raise UsageError(f"{flag} {text!r}: must be true or false")
+    return text == "true"
 
 
 def log_level(text: str) -> str:
