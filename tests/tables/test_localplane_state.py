@@ -204,6 +204,13 @@ def test_a_damaged_command_record_is_no_process(text: str, tmp_path: Path) -> No
     assert daemon(tmp_path).pid() == 0
 
 
+def test_a_process_that_is_becoming_another_program_has_not_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel shows no command line during execve. `jobset up` took that for the end of kube-apiserver."""
+    monkeypatch.setattr(processes, "command_line", lambda _: [])
+    assert not processes.has_ended(os.getpid())
+    assert processes.has_ended(999_999_999)
+
+
 def test_logs_are_rotated(tmp_path: Path) -> None:
     log = tmp_path / "x.log"
     for run in range(6):

@@ -82,7 +82,7 @@ class Daemon:
         while time.monotonic() < deadline:
             if pid := self.pid():
                 return pid
-            if (written := _read_int(self.pid_file)) and not command_line(written):
+            if (written := _read_int(self.pid_file)) and has_ended(written):
                 return 0
             time.sleep(POLL_SECONDS)
         return 0
@@ -133,6 +133,21 @@ def command_line(pid: int) -> list[str]:
     ).stdout.strip()
     state, _, arguments = shown.partition(" ")
     return [] if state.startswith("Z") else arguments.split()
+
+
+def has_ended(pid: int) -> bool:
+    """There is no such process, or only its remains. Not told by an empty command line: one that is just becoming
+    another program has none for a moment."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return not command_line(pid)
 
 
 def find(matches: Callable[[Sequence[str]], bool]) -> list[int]:
