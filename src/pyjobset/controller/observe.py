@@ -51,6 +51,8 @@ def observe(
     refusals: tuple[Refusal, ...] = (),
     with_pods: bool = False,
 ) -> Observation:
+    defers_suspended: bool = False,
+    accepts: Mapping[str, str] | None = None,
     uid = jobset.metadata.uid
     jobs = tuple(caches.jobs.by_owner(uid))
     services = caches.services.by_owner(uid)
@@ -66,6 +68,8 @@ def observe(
         features=features,
         has_scheduling_api=caches.has_scheduling_api,
     )
+        defers_suspended=defers_suspended,
+        accepts=accepts or {},
 
 
 def _pods(cache: Cache[Pod] | None, jobs: tuple[Job, ...]) -> tuple[Pod, ...] | None:

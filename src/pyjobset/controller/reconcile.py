@@ -61,6 +61,8 @@ class Reconciler:
         pace: Pace,
         decide: Callable[[Observation], Decision] = decide,
         now: Callable[[], datetime] = utc_now,
+        defers_suspended: bool = False,
+        accepts: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         """`has_pods` is asked when a JobSet's pods matter: True once they are in the caches. Whoever answers False
         wakes the JobSet when that changes."""
@@ -71,6 +73,8 @@ class Reconciler:
         self.has_pods = has_pods
         self.decide = decide
         self.now = now
+        self.defers_suspended = defers_suspended
+        self.accepts = accepts
         self.refusals = refusals
         self.pace = pace
         self.backoff = Backoff()
@@ -139,6 +143,8 @@ class _Run:
             features=reconciler.features,
             refusals=memory.refusals(),
             with_pods=with_pods,
+            defers_suspended=reconciler.defers_suspended,
+            accepts=reconciler.accepts(),
         )
         decision = reconciler.decide(observation)
         cpu_seconds = time.thread_time() - started

@@ -104,11 +104,13 @@ def _suspended(view: View) -> Outcome:
     """Nothing runs, so nothing is reserved. Service and Jobs exist all the same: queueing controllers rely on it."""
     condition = ConditionChange(words.SUSPENDED, "True", words.SUSPENDED_JOBS, "jobset is suspended")
     return (
+    has_run = bool(view.observation.jobs) or view.jobset.status.restarts > 0
+    kept = NOTHING
+    if has_run or not view.observation.defers_suspended:
+        kept = service(view) + claims(view) + create_jobs(view, allowed=frozenset(), groups=None)
         suspend_jobs(view)
         + drop_groups(view)
-        + service(view)
-        + claims(view)
-        + create_jobs(view, allowed=frozenset(), groups=None)
+        + kept
         + suspended_gangs(view)
         + _restart_over(view, words.JOBSET_SUSPENDED)
         + Outcome(conditions=(condition,))

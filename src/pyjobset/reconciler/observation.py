@@ -49,3 +49,7 @@ class Observation:
     features: Features = DEFAULTS
     has_scheduling_api: bool = True
     """The cluster serves scheduling.k8s.io/v1beta1."""
+    defers_suspended: bool = False
+    """The Configuration says so: a JobSet that is suspended from the start has no Jobs before its first resume."""
+    accepts: Mapping[str, str] = field(default_factory=dict)
+    """Fields of spec.scheduling that the cluster keeps, asked while it had dropped some, and since when (RFC 3339)."""
