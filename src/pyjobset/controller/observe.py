@@ -4,6 +4,7 @@ Children are those whose controller ownerReference has the JobSet's uid; labels 
 caches show our own writes at once (write-through), so an observation is never older than what this process did.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -50,9 +51,9 @@ def observe(
     features: Features,
     refusals: tuple[Refusal, ...] = (),
     with_pods: bool = False,
-) -> Observation:
     defers_suspended: bool = False,
     accepts: Mapping[str, str] | None = None,
+) -> Observation:
     uid = jobset.metadata.uid
     jobs = tuple(caches.jobs.by_owner(uid))
     services = caches.services.by_owner(uid)
@@ -67,9 +68,9 @@ def observe(
         refusals=refusals,
         features=features,
         has_scheduling_api=caches.has_scheduling_api,
-    )
         defers_suspended=defers_suspended,
         accepts=accepts or {},
+    )
 
 
 def _pods(cache: Cache[Pod] | None, jobs: tuple[Job, ...]) -> tuple[Pod, ...] | None:

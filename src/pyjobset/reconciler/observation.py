@@ -4,7 +4,8 @@ It holds everything that decide may look at: nothing else is consulted, so the s
 same decision. Children are those whose controller ownerReference has the JobSet's uid.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from pyjobset.objects.batch import Claim, Job, Node, Pod, Service
