@@ -101,13 +101,14 @@ def _progress(view: View, counts: Counts, status: JobSetStatus) -> tuple[Outcome
 
 
 def _suspended(view: View) -> Outcome:
-    """Nothing runs, so nothing is reserved. Service and Jobs exist all the same: queueing controllers rely on it."""
+    """Nothing runs, so nothing is reserved. Service and Jobs exist all the same: queueing controllers rely on it. Only
+    where the Configuration defers them a JobSet that has yet to run has none (decision 29)."""
     condition = ConditionChange(words.SUSPENDED, "True", words.SUSPENDED_JOBS, "jobset is suspended")
-    return (
     has_run = bool(view.observation.jobs) or view.jobset.status.restarts > 0
     kept = NOTHING
     if has_run or not view.observation.defers_suspended:
         kept = service(view) + claims(view) + create_jobs(view, allowed=frozenset(), groups=None)
+    return (
         suspend_jobs(view)
         + drop_groups(view)
         + kept
