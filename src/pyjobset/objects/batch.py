@@ -22,6 +22,7 @@ class ChildLabels(Struct, frozen=True):
 
 class ChildAnnotations(Struct, frozen=True):
     group_template_name: str | None = field(default=None, name=labels.GROUP_TEMPLATE_NAME)
+    in_place_restart_attempt: str | None = field(default=None, name=labels.IN_PLACE_RESTART_ATTEMPT)
 
 
 class ChildMeta(Struct, frozen=True):
@@ -122,9 +123,15 @@ class PodSpec(Struct, frozen=True):
     scheduling_group: SchedulingGroup | None = None
 
 
+class ContainerStatus(Struct, frozen=True):
+    restart_count: int = 0
+
+
 class PodStatus(Struct, frozen=True):
     phase: str = "Pending"
     conditions: tuple[Condition, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
 
 
 class Pod(Struct, frozen=True):

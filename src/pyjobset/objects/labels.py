@@ -18,6 +18,11 @@ JOB_RESTART_ATTEMPT = f"{PREFIX}/job-restart-attempt"
 COORDINATOR = f"{PREFIX}/coordinator"
 EXECUTION_ATTEMPT = f"{PREFIX}/execution-attempt"
 
+IN_PLACE_RESTART_ATTEMPT = f"{PREFIX}/in-place-restart-attempt"
+"""On a pod, written by the agent in it: the attempt of the in-place restart that the pod is in (KEP-467)."""
+DISABLE_IN_PLACE_RESTART = f"{PREFIX}/disable-in-place-restart"
+"""On a JobSet, whatever its value: its agents let their workers run at once and restart nothing."""
+
 EXCLUSIVE_TOPOLOGY = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 NODE_SELECTOR = "alpha.jobset.sigs.k8s.io/node-selector"
 NAMESPACED_JOB = "alpha.jobset.sigs.k8s.io/namespaced-job"

@@ -90,12 +90,12 @@ def _progress(view: View, counts: Counts, status: JobSetStatus) -> tuple[Outcome
         return succeeded + _restart_over(view, words.JOBSET_COMPLETED), status
     restarted, status = in_place(view, status)
     if restarted.conditions:
-        return restarted, status
+        return restarted + _restart_over(view, words.JOBSET_FAILED), status
     failed, counted = failure(view, status)
     if failed.conditions:
         over = NOTHING if counted != status else _restart_over(view, words.JOBSET_FAILED)
         return failed + over, counted
-    outcome = replace_jobs(view)
+    outcome = restarted + replace_jobs(view)
     outcome += _suspended(view) if view.is_suspended else _running(view, counts)
     return outcome, status
 

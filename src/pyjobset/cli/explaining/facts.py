@@ -86,7 +86,7 @@ class ContainerState(Struct, frozen=True):
     terminated: Terminated | None = None
 
 
-class ContainerStatus(Struct, frozen=True):
+class ContainerStatus(batch.ContainerStatus, frozen=True):
     name: str = ""
     image: str = ""
     state: ContainerState = ContainerState()
