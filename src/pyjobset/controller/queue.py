@@ -8,6 +8,7 @@ became ready. Filled by the watches and by the workers. Knows nothing of JobSets
 import asyncio
 import random
 
+from pyjobset.controller.metrics import Histogram
 from pyjobset.errors import OutcomeUnknown, Raced, Unavailable
 from pyjobset.objects.meta import Key
 
@@ -16,10 +17,15 @@ class Queue:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Queue[Key] = asyncio.Queue()
-        self._is_ready: set[Key] = set()
+        self._is_ready: dict[Key, float] = {}
+        """Since when."""
         self._waiting: dict[Key, tuple[float, asyncio.TimerHandle]] = {}
         self._running: dict[Key, float | None] = {}
         """The time at which a running key must run again, if it must."""
+        self.adds = 0
+        """How often a key became ready."""
+        self.waits = Histogram()
+        """How long ready keys waited to be taken."""
 
     def add(self, key: Key, *, after_seconds: float = 0.0) -> None:
         """Run `key` no later than `after_seconds` from now."""
@@ -33,7 +39,7 @@ class Queue:
     async def take(self) -> Key:
         """The next ready key, which is running from now on until `done`."""
         key = await self._ready.get()
-        self._is_ready.remove(key)
+        self.waits.observe(self._loop.time() - self._is_ready.pop(key))
         self._running[key] = None
         return key
 
@@ -45,6 +51,11 @@ class Queue:
     def __len__(self) -> int:
         """Keys that are ready or running: the work at hand."""
         return len(self._is_ready) + len(self._running)
+
+    @property
+    def depth(self) -> int:
+        """Keys that wait for a worker."""
+        return len(self._is_ready)
 
     def _schedule(self, key: Key, due: float) -> None:
         waiting = self._waiting.get(key)
@@ -63,7 +74,8 @@ class Queue:
         self._make_ready(key)
 
     def _make_ready(self, key: Key) -> None:
-        self._is_ready.add(key)
+        self.adds += 1
+        self._is_ready[key] = self._loop.time()
         self._ready.put_nowait(key)
 
 

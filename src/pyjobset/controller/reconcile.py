@@ -10,19 +10,20 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from pyjobset.controller.apply import Applied, apply
 from pyjobset.controller.budget import Budget, attempt_of, write_of, write_of_status
 from pyjobset.controller.events import EventSender
 from pyjobset.controller.log import Log
+from pyjobset.controller.metrics import Ends, Histogram
 from pyjobset.controller.observe import Caches, observe
 from pyjobset.controller.pace import Pace, changes_only_counts, has_partial_counts
 from pyjobset.controller.queue import Backoff
 from pyjobset.controller.refusals import Memory, Refusals
 from pyjobset.controller.writes import Writer
-from pyjobset.errors import JobSetError, Raced
+from pyjobset.errors import JobSetError, OutcomeUnknown, Raced
 from pyjobset.kube.client import Client
 from pyjobset.objects.features import Features
 from pyjobset.objects.jobset import JobSet
@@ -44,8 +45,13 @@ class Counters:
 
     runs: int = 0
     effective_runs: int = 0
+    requeues: int = 0
+    """Runs that worked and ask for another one."""
     errors: int = 0
     bugs: int = 0
+    seconds: Histogram = field(default_factory=Histogram)
+    """Of the runs that are over, whatever came of them."""
+    ends: Ends = field(default_factory=Ends)
 
 
 class Reconciler:
@@ -90,6 +96,8 @@ class Reconciler:
             return None
         self.counters.runs += 1
         run = _Run(self, key, jobset, next(self._causes))
+        loop = asyncio.get_running_loop()
+        started = loop.time()
         try:
             return await run.execute()
         except JobSetError as error:
@@ -102,6 +110,8 @@ class Reconciler:
             # The observation has the user's templates, which may hold secrets.
             log.debug("Observation of the bug", jobset=key, cause=run.cause, observation=run.observation)
             return delay
+        finally:
+            self.counters.seconds.observe(loop.time() - started)
 
     def failed(self, key: Key, error: Exception) -> float:
         """Seconds until the next try, which news of children does not bring forward."""
@@ -111,6 +121,7 @@ class Reconciler:
         return delay
 
     def _forget(self, key: Key) -> None:
+        self.counters.ends.gone(key, asyncio.get_running_loop().time())
         self.backoff.forget(key)
         self.pace.forget(key)
         self.refusals.forget(key)
@@ -130,9 +141,11 @@ class _Run:
         with_pods = needs_pods(jobset, reconciler.features)
         if with_pods and not reconciler.has_pods():
             return None
-        loop = asyncio.get_running_loop()
+        counters, loop = reconciler.counters, asyncio.get_running_loop()
+        counters.ends.seen(jobset)
         held_seconds = reconciler.budget.hold_seconds(self._key, attempt_of(jobset), loop.time())
         if held_seconds > 0:
+            counters.requeues += 1
             return held_seconds
         started = time.thread_time()
         memory = reconciler.refusals.of(self._key, jobset.metadata.uid, jobset.metadata.generation)
@@ -154,6 +167,7 @@ class _Run:
             writer = Writer(reconciler.client, reconciler.caches, jobset)
             applied = await apply(decision, writer, memory, now=observation.now)
             reconciler.refusals.store(self._key, memory)
+            self._count_end(decision, applied)
         if applied.error is None and not applied.is_news:
             for event in decision.events:
                 reconciler.events.send(jobset, event, observation.now)
@@ -163,7 +177,18 @@ class _Run:
         if applied.error is not None:
             return reconciler.failed(self._key, applied.error)
         reconciler.backoff.forget(self._key)
-        return self._wake_after(decision, applied, memory, is_quiet)
+        after_seconds = self._wake_after(decision, applied, memory, is_quiet)
+        counters.requeues += after_seconds is not None
+        return after_seconds
+
+    def _count_end(self, decision: Decision, applied: Applied) -> None:
+        ends = self._all.counters.ends
+        if decision.status is None:
+            return
+        if applied.wrote_status:
+            ends.wrote(self._jobset, decision.status)
+        elif isinstance(applied.error, OutcomeUnknown):
+            ends.perhaps_wrote(self._jobset, decision.status)
 
     def _without_early_counts(self, decision: Decision, now: float) -> Decision:
         """Counts alone are stored a little later, together with those that follow."""

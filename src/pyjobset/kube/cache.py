@@ -57,6 +57,8 @@ class Cache(Generic[T]):
         """The API server does not have the resource."""
         self.problem: JobSetError | None = None
         """Why the cache does not follow the server at the moment."""
+        self.watches = 0
+        """How many were begun."""
         self._client = client
         self._namespace = namespace
         self._label_selector = label_selector
@@ -96,6 +98,10 @@ class Cache(Generic[T]):
                 self._is_listed = False
                 log.exception("cache failed resource=%s retry_seconds=%.1f", self.resource, pause)
             await asyncio.sleep(pause)
+
+    @property
+    def is_following(self) -> bool:
+        return self.is_synced and self.problem is None
 
     async def wait_synced(self) -> None:
         await self._synced.wait()
@@ -150,6 +156,7 @@ class Cache(Generic[T]):
                 self._uses_pages = not self._uses_pages
 
     async def _watch(self, *, is_streaming_list: bool = False) -> None:
+        self.watches += 1
         events = self._client.watch(
             self.resource,
             self._namespace,

@@ -6,6 +6,7 @@ Never retries a write whose outcome is unknown, and never decides what an error 
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import AsyncGenerator
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -18,7 +19,7 @@ from pyjobset.kube.requests import JSON, PatchBody, PatchKind, Propagation, Requ
 from pyjobset.kube.responses import AlreadyExists as AlreadyExists
 from pyjobset.kube.responses import APIResourceList, Page, Response, Status, checked, decoded
 from pyjobset.kube.responses import Expired as Expired
-from pyjobset.kube.transport import HttpTransport, Transport
+from pyjobset.kube.transport import Answers, HttpTransport, Transport
 from pyjobset.objects.meta import Manifest, Struct
 from pyjobset.objects.resources import Resource
 
@@ -37,9 +38,19 @@ class Client:
     """
 
     def __init__(
-        self, transport: Transport, *, qps: float = 500.0, burst: int = 500, namespace: str = "default"
+        self,
+        transport: Transport,
+        *,
+        qps: float = 500.0,
+        burst: int = 500,
+        namespace: str = "default",
+        server: str = "",
+        answers: Answers | None = None,
     ) -> None:
         self.namespace = namespace
+        self.server = server
+        self.answers: Answers = Counter() if answers is None else answers
+        """What the transport counts: it sees each answer, those to repetitions and to watches too."""
         self._transport = transport
         self._limiter = RateLimiter(qps, burst)
 
@@ -232,4 +243,12 @@ def connect(
     """A client for a kubeconfig (the given file, $KUBECONFIG, ~/.kube/config) or, without one, for the cluster that
     this process runs in. Reads files only; connects at the first request. Raises UsageError."""
     config = cluster.load(kubeconfig, context)
-    return Client(HttpTransport(config), qps=qps, burst=burst, namespace=config.namespace)
+    answers: Answers = Counter()
+    return Client(
+        HttpTransport(config, answers),
+        qps=qps,
+        burst=burst,
+        namespace=config.namespace,
+        server=config.server,
+        answers=answers,
+    )

@@ -5,6 +5,7 @@ request can have been executed. It never interprets a body, follows no redirect,
 """
 
 import ssl
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
@@ -27,6 +28,9 @@ KEEP_ALIVE_SECONDS = 45.0
 CONNECTIONS_MAX = 256
 USER_AGENT = f"jobset/{__version__} (pyjobset)"
 
+Answers = Counter[tuple[str, int]]
+"""How often the API server answered, by method and status; status 0 is no answer."""
+
 
 class Transport(Protocol):
     """One method for a call, one for a watch. Faults in tests are injected here, below the real client."""
@@ -46,8 +50,10 @@ class Transport(Protocol):
 
 
 class HttpTransport:
-    def __init__(self, config: ClusterConfig) -> None:
+    def __init__(self, config: ClusterConfig, answers: Answers | None = None) -> None:
+        """`answers` is counted up with each request that is sent."""
         self._config = config
+        self._answers: Answers = Counter() if answers is None else answers
         self._session: aiohttp.ClientSession | None = None
         self._tls: ssl.SSLContext | None = None
         self._certificate: Certificate | None = None
@@ -119,16 +125,22 @@ class HttpTransport:
             headers["Content-Type"] = request.content_type
         if credential.authorization:
             headers["Authorization"] = credential.authorization
-        return await self._session.request(
-            request.method,
-            URL(self._base + request.target, encoded=True),
-            data=request.body or None,
-            headers=headers,
-            timeout=limits,
-            ssl=self._tls_for(credential.certificate),
-            server_hostname=self._config.server_name or None,
-            allow_redirects=False,
-        )
+        status = 0
+        try:
+            answer = await self._session.request(
+                request.method,
+                URL(self._base + request.target, encoded=True),
+                data=request.body or None,
+                headers=headers,
+                timeout=limits,
+                ssl=self._tls_for(credential.certificate),
+                server_hostname=self._config.server_name or None,
+                allow_redirects=False,
+            )
+            status = answer.status
+        finally:
+            self._answers[request.method, status] += 1
+        return answer
 
     def _tls_for(self, certificate: Certificate | None) -> ssl.SSLContext:
         if self._tls is None or certificate is not self._certificate:
