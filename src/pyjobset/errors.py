@@ -91,15 +91,25 @@ class OutcomeUnknown(JobSetError):
 class Refused(JobSetError):
     """The API server understood and said no: 401, 403, 404 of a resource type, 422, quota, admission.
 
-    `code` is the HTTP status and `reason` the Status reason, for example `Forbidden` or `Invalid`.
+    `code` is the HTTP status and `reason` the Status reason, for example `Forbidden` or `Invalid`. `causes` are the
+    field paths and messages of an invalid object, where the API server told them one by one.
     """
 
     exit_code = 4
 
-    def __init__(self, message: str, *, code: int = 0, reason: str = "", hint: str = "") -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: int = 0,
+        reason: str = "",
+        hint: str = "",
+        causes: Sequence[tuple[str, str]] = (),
+    ) -> None:
         super().__init__(message, hint=hint)
         self.code = code
         self.reason = reason
+        self.causes = tuple(causes)
 
 
 class NotFound(Refused):

@@ -32,7 +32,8 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 def test_every_rule_has_a_case_and_every_case_a_rule() -> None:
     creates = [*test_rules_schema.CASES, *test_rules_create.CASES, *test_rules_scheduling.CASES]
     cases = [*creates, *test_rules_update.CHANGES, *test_rules_update.WARNINGS]
-    assert {case.code for case in cases} == set(registry.RULES)
+    elsewhere = {code for code, rule in registry.RULES.items() if rule.stage == "cluster"}  # tables/test_dry_run.py
+    assert {case.code for case in cases} == set(registry.RULES) - elsewhere
 
 
 def test_codes_say_the_same_as_their_constants() -> None:

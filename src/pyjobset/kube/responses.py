@@ -45,6 +45,7 @@ class Response:
 
 class StatusCause(Struct, frozen=True):
     field: str = ""
+    message: str = ""
 
 
 class StatusDetails(Struct, frozen=True):
@@ -137,7 +138,8 @@ def error_of_status(request: Request, code: int, status: Status, retry_after: fl
         case _ if code == 408 or code >= 500:
             return Unavailable(message, retry_after_seconds=retry_after)
         case _:
-            return Refused(message, code=code, reason=status.reason, hint=HINTS.get(code, ""))
+            causes = [(cause.field, _shorten(cause.message)) for cause in _causes(status)]
+            return Refused(message, code=code, reason=status.reason, hint=HINTS.get(code, ""), causes=causes)
 
 
 WEBHOOK_FAILED = "failed calling webhook"
@@ -183,11 +185,15 @@ def _not_found(request: Request, status: Status, message: str) -> JobSetError:
 def _is_another_object(request: Request, status: Status) -> bool:
     """A patch with the uid of another object is refused for its field metadata.uid. Of a JSON patch that does not apply
     (a test that fails, a path that is not there) the API server says only "Invalid", naming no object and no field."""
-    causes = status.details.causes if status.details else ()
+    causes = _causes(status)
     if request.method == "PATCH" and any(cause.field == "metadata.uid" for cause in causes):
         return True
     is_named = status.details is not None and bool(status.details.name or causes)
     return request.content_type == PATCH_TYPES["json"] and not is_named
+
+
+def _causes(status: Status) -> tuple[StatusCause, ...]:
+    return status.details.causes if status.details else ()
 
 
 def _shorten(text: str) -> str:

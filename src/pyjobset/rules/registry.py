@@ -432,4 +432,20 @@ STARTUP_POLICY_DEPRECATED = Rule(
     "startup-policy-deprecated", "spec.startupPolicy", "is deprecated", "use dependsOn", "warning"
 )
 
+# Asked of the API server.
+JOB_TEMPLATE = Rule(
+    "job-template",
+    "spec.replicatedJobs[].template",
+    "makes Jobs that Kubernetes refuses",
+    "correct the template: it is that of a Job of batch/v1",
+    "cluster",
+)
+JOB_TEMPLATE_UNTRIED = Rule(
+    "job-template-untried",
+    "spec.replicatedJobs[].template",
+    "could not be tried on the API server, so the JobSet is admitted without",
+    "look at the JobSet's condition Blocked once it is there",
+    "cluster",
+)
+
 RULES: Mapping[str, Rule] = {rule.code: rule for rule in list(globals().values()) if isinstance(rule, Rule)}

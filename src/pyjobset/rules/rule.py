@@ -11,7 +11,8 @@ from typing import Literal
 
 from pyjobset.errors import Problem
 
-Stage = Literal["parse", "create", "update", "warning"]
+Stage = Literal["parse", "create", "update", "warning", "cluster"]
+"""Those of the cluster are judged by the API server itself, and by no code here."""
 
 SHOWN_LENGTH_MAX = 80
 
