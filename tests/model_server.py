@@ -12,6 +12,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
@@ -19,6 +20,8 @@ from pyjobset.kube.requests import Request
 from pyjobset.kube.responses import Response, error_of
 from pyjobset.objects.meta import Manifest
 from pyjobset.objects.resources import JOBS, JOBSETS, POD_GROUPS, PODS, SERVICES, WORKLOADS, Resource
+from pyjobset.reconciler.conditions import timestamp
+from tests.builders import NOW
 
 FOREGROUND_SECONDS = 0.02
 SERVED: tuple[Resource[Any], ...] = (JOBSETS, JOBS, SERVICES, PODS, WORKLOADS, POD_GROUPS)
@@ -60,6 +63,8 @@ class ModelServer:
     latency_seconds: float = 0.001
     watched: set[tuple[str, str]] = field(default_factory=set)
     """Plural and namespace of every watch there was."""
+    drops: set[str] = field(default_factory=set)
+    """Fields that are dropped silently from what is created, as those whose gate is off."""
     silent: set[str] = field(default_factory=set)
     """Plurals of which the watches tell nothing now, as if they lagged behind."""
     _watchers: list[tuple[str, str, str, asyncio.Queue[Manifest | None]]] = field(default_factory=list)
@@ -178,7 +183,7 @@ class ModelServer:
             return failure(404, "NotFound", "the server could not find the requested resource")
         key = (plural, namespace, name)
         if request.method == "POST":
-            return self._create(plural, namespace, body)
+            return self._create(plural, namespace, body, is_dry_run="dryRun=All" in request.query)
         if not name:
             items = self._of(plural, namespace, "")
             return _json(200, {"metadata": {"resourceVersion": str(self._version)}, "items": items})
@@ -190,12 +195,21 @@ class ModelServer:
             return self._delete(key, body or {})
         return _json(200, self.objects[key])
 
-    def _create(self, plural: str, namespace: str, body: Manifest) -> Response:
-        key = (plural, namespace, body["metadata"]["name"])
+    def _create(self, plural: str, namespace: str, body: Manifest, *, is_dry_run: bool) -> Response:
+        metadata = body["metadata"]
+        key = (plural, namespace, metadata.get("name") or metadata["generateName"] + "xxxxx")
         if key in self.objects:
             return failure(409, "AlreadyExists", f'{plural} "{key[2]}" already exists', key[2])
-        body = copy.deepcopy(body)
-        body["metadata"] |= {"namespace": namespace, "uid": f"{plural}-{key[2]}-{self._version}", "generation": 1}
+        body = _without(copy.deepcopy(body), self.drops)
+        body["metadata"] |= {
+            "name": key[2],
+            "namespace": namespace,
+            "uid": f"{plural}-{key[2]}-{self._version}",
+            "generation": 1,
+            "creationTimestamp": timestamp(NOW + timedelta(seconds=_now())),
+        }
+        if is_dry_run:
+            return _json(201, body)
         self._store(key, body, "ADDED")
         return _json(201, self.objects[key])
 
@@ -303,6 +317,13 @@ def _merge(old: Any, patch: Any) -> Any:
         else:
             merged[key] = _merge(merged.get(key), value)
     return merged
+
+
+def _without(value: Any, fields: set[str]) -> Any:
+    """The value without these fields, wherever they are."""
+    if isinstance(value, dict):
+        return {k: _without(v, fields) for k, v in value.items() if k not in fields}
+    return [_without(v, fields) for v in value] if isinstance(value, list) else value
 
 
 def _operate(obj: Any, operation: Manifest) -> bool:

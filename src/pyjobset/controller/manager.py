@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from pyjobset.controller.events import EventSender
+from pyjobset.controller.gates_probe import GatesProbe
 from pyjobset.controller.health import serve_health
 from pyjobset.controller.log import Log, configure
 from pyjobset.controller.options import Options
@@ -24,6 +25,7 @@ from pyjobset.controller.watches import Watches
 from pyjobset.errors import JobSetError
 from pyjobset.kube.cache import Cache
 from pyjobset.kube.client import Client, connect
+from pyjobset.objects import features as gates
 from pyjobset.objects import jobset as api
 from pyjobset.objects.batch import Pod
 from pyjobset.objects.jobset import JobSet
@@ -64,6 +66,7 @@ class Manager:
             refusals=refusals,
         )
         self.caches = self.watches.caches
+        self._gates = GatesProbe(client, self.caches, self.watches.wake_all)
         self.reconciler = Reconciler(
             client,
             self.caches,
@@ -73,6 +76,7 @@ class Manager:
             now=now,
             refusals=refusals,
             pace=pace,
+            accepts=lambda: self._gates.accepts,
         )
         self.is_ready = False
         self._goes_without_pods = False
@@ -117,6 +121,8 @@ class Manager:
         self.is_ready = True
         for _ in range(self._options.concurrent_reconciles):
             self._start(self._work())
+        if gates.WORKLOAD_AWARE_SCHEDULING in self._options.features:
+            self._start(self._gates.run())
         await self._resync()
 
     async def _work(self) -> None:

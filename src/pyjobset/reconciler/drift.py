@@ -2,10 +2,12 @@
 
 Values that the API server decides are no drift: what it fills in where we leave out (priority, disruptionMode single,
 a global default priority class) and what it drops because a cluster gate is off. A dropped field is told apart by
-being absent in the stored object: all of these fields are immutable, so absence means that they never got in.
+being absent in the stored object: all of these fields are immutable, so absence means that they never got in. Once the
+gate is back (`accepts`), the object is made anew; one that was made after that is not, so that there is no loop.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from pyjobset.objects.meta import Struct
 from pyjobset.objects.scheduling import (
@@ -27,34 +29,44 @@ GATE_OF_FIELD = {
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """`dropped` are wire names of fields; `other` says that the object must be replaced."""
+    """`dropped` and `returned` are wire names of fields; `returned` ones were dropped and the cluster keeps them now.
+    `other` says that something else differs that only a new object cures."""
 
     dropped: tuple[str, ...] = ()
+    returned: tuple[str, ...] = ()
     other: bool = False
     min_counts: tuple[tuple[int, int, int], ...] = ()
     """(template index, stored, wanted); index 0 for a PodGroup."""
 
-    @property
-    def is_none(self) -> bool:
-        return not (self.dropped or self.other or self.min_counts)
+
+Accepts = Mapping[str, str]
+"""The fields that the cluster keeps, and since when."""
 
 
-def pod_group_drift(stored: PodGroup, wanted: PodGroup) -> Drift:
+def pod_group_drift(stored: PodGroup, wanted: PodGroup, accepts: Accepts) -> Drift:
     if stored.spec.workload_ref != wanted.spec.workload_ref:
         return Drift(other=True)
-    return _leaf_drift(stored.spec, wanted.spec, 0)
+    return _with_returned(stored, _leaf_drift(stored.spec, wanted.spec, 0), accepts)
 
 
-def workload_drift(stored: Workload, wanted: Workload) -> Drift:
+def workload_drift(stored: Workload, wanted: Workload, accepts: Accepts) -> Drift:
     old, new = stored.spec.pod_group_templates, wanted.spec.pod_group_templates
     if stored.spec.controller_ref != wanted.spec.controller_ref or [t.name for t in old] != [t.name for t in new]:
         return Drift(other=True)
     parts = [_leaf_drift(a, b, i) for i, (a, b) in enumerate(zip(old, new, strict=True))]
-    return Drift(
+    drift = Drift(
         dropped=tuple(sorted({field for part in parts for field in part.dropped})),
         other=any(part.other for part in parts),
         min_counts=tuple(count for part in parts for count in part.min_counts),
     )
+    return _with_returned(stored, drift, accepts)
+
+
+def _with_returned(stored: PodGroup | Workload, drift: Drift, accepts: Accepts) -> Drift:
+    made = stored.metadata.creation_timestamp or ""
+    returned = tuple(field for field in drift.dropped if made < accepts.get(field, ""))
+    dropped = tuple(field for field in drift.dropped if field not in returned)
+    return replace(drift, dropped=dropped, returned=returned)
 
 
 Leaf = PodGroupTemplate | PodGroupSpec
@@ -76,7 +88,7 @@ def _leaf_drift(stored: Leaf, wanted: Leaf, index: int) -> Drift:
             other = True
         else:
             dropped.append(field)
-    return Drift(tuple(dropped), other, () if other else _counts(stored, wanted, index))
+    return Drift(tuple(dropped), other=other, min_counts=() if other else _counts(stored, wanted, index))
 
 
 def _counts(stored: Leaf, wanted: Leaf, index: int) -> tuple[tuple[int, int, int], ...]:

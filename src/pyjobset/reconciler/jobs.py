@@ -35,6 +35,9 @@ def replace_jobs(view: View) -> Outcome:
         elif child.state is State.LIVE and _is_mapped_wrongly(child.job, view.placement(child)):
             actions.append(_delete(child.job))
             reasons.append(Reason("job-mapped-wrongly", (("job", child.job.metadata.name),)))
+        elif child.state is State.LIVE and _can_join_now(view, child.job, view.placement(child)):
+            actions.append(_delete(child.job))
+            reasons.append(Reason("job-joins-group", (("job", child.job.metadata.name),)))
     return Outcome(tuple(actions), reasons=tuple(reasons))
 
 
@@ -46,6 +49,12 @@ def _is_mapped_wrongly(job: Job, placement: Placement | None) -> bool:
     if job.metadata.annotations.group_template_name != placement.template_name:
         return True
     return name is not None and name != placement.pod_group_name
+
+
+def _can_join_now(view: View, job: Job, placement: Placement | None) -> bool:
+    """A suspended Job that was made while the cluster dropped its group, has no work to lose, and could have one."""
+    is_idle = bool(job.spec.suspend) and not (job.status.active or job.status.terminating or job.status.succeeded)
+    return is_idle and placement is not None and job.pod_group is None and "schedulingGroup" in view.observation.accepts
 
 
 def create_jobs(view: View, *, allowed: frozenset[str], groups: frozenset[str] | None) -> Outcome:
@@ -100,6 +109,7 @@ def resume_jobs(view: View, *, allowed: frozenset[str], groups: frozenset[str] |
             if child.state is State.LIVE
             and child.job is not None
             and child.job.spec.suspend
+            and not _can_join_now(view, child.job, view.placement(child))
             and child.replicated_job in allowed
             and _may_join(view.placement(child), groups, emptied)
         )

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 
 from pyjobset.objects import conditions as words
 from pyjobset.objects import features as gates
+from pyjobset.objects.batch import Pod
 from pyjobset.objects.meta import Manifest
-from pyjobset.objects.resources import POD_GROUPS, WORKLOADS
+from pyjobset.objects.resources import JOBS, POD_GROUPS, WORKLOADS
 from pyjobset.objects.scheduling import PodGroup, Workload
+from pyjobset.reconciler.conditions import find
 from pyjobset.reconciler.decision import Action, Create, Delete, JsonPatch, Patch, Reason
-from pyjobset.reconciler.drift import GATE_OF_FIELD, pod_group_drift, workload_drift
+from pyjobset.reconciler.drift import GATE_OF_FIELD, Accepts, pod_group_drift, workload_drift
 from pyjobset.reconciler.outcome import NOTHING, ConditionChange, Outcome
 from pyjobset.reconciler.quorum import with_quorums
 from pyjobset.reconciler.refusals import held_back
@@ -38,6 +40,8 @@ class _Step:
     dropped: tuple[str, ...] = ()
     is_ready: bool = True
     drifted: tuple[str, ...] = ()
+    returned: tuple[str, ...] = ()
+    """Fields that the cluster dropped and keeps now: the object waits for its pods to go."""
 
 
 def drop_groups(view: View) -> Outcome:
@@ -57,24 +61,31 @@ def sync_groups(view: View) -> Groups:
         return Groups(deletes, ready=None)
     wanted = with_quorums(view, wanted)
     busy = _groups_with_pods(view)
+    accepts = view.observation.accepts
     keep = {wanted.workload.metadata.name} | {g.metadata.name for g in wanted.pod_groups}
     workloads = {w.metadata.name: w for w in view.observation.workloads}
     pod_groups = {g.metadata.name: g for g in view.observation.pod_groups}
 
-    steps = [_workload_step(workloads.get(wanted.workload.metadata.name), wanted.workload, bool(busy))]
+    stored = workloads.get(wanted.workload.metadata.name)
+    workload = _workload_step(stored, wanted.workload, bool(busy), accepts)
+    steps = {
+        group.metadata.name: _pod_group_step(
+            pod_groups.get(group.metadata.name), group, group.metadata.name in busy, accepts
+        )
+        for group in wanted.pod_groups
+    }
+    emptied = _unplaced(view, [pod_groups[name] for name, step in steps.items() if step.returned])
     held = held_back(view.observation.refusals, view.observation.now)
-    has_workload = steps[0].is_ready and (WORKLOADS.kind, wanted.workload.metadata.name) not in held
-    ready: list[str] = []
-    for group in wanted.pod_groups:
-        name = group.metadata.name
-        step = _pod_group_step(pod_groups.get(name), group, name in busy)
-        steps.append(step)
-        if has_workload and step.is_ready and (POD_GROUPS.kind, name) not in held:
-            ready.append(name)
-    actions = _deletes(view, keep=frozenset(keep)) + tuple(a for step in steps for a in step.actions)
-    reasons = tuple(r for step in steps for r in step.reasons)
-    outcome = Outcome(actions=actions, reasons=reasons) + _health(view, steps)
-    return Groups(outcome, frozenset(ready))
+    has_workload = workload.is_ready and (WORKLOADS.kind, wanted.workload.metadata.name) not in held
+    if workload.returned and busy <= emptied:
+        has_workload = False  # the moment in which no group has pods is the Workload's too
+    fit = {name for name, step in steps.items() if step.is_ready and (POD_GROUPS.kind, name) not in held}
+    ready = frozenset(fit - emptied if has_workload else ())
+    all_steps = (workload, *steps.values())
+    actions = _deletes(view, keep=frozenset(keep)) + tuple(a for step in all_steps for a in step.actions)
+    reasons = tuple(r for step in all_steps for r in step.reasons)
+    outcome = Outcome(actions=actions + _suspends(view, emptied), reasons=reasons) + _health(view, all_steps)
+    return Groups(outcome, ready)
 
 
 def _gate_is_on(view: View) -> bool:
@@ -95,14 +106,34 @@ def _deletes(view: View, keep: frozenset[str]) -> tuple[Action, ...]:
     )
 
 
-def _workload_step(stored: Workload | None, wanted: Workload, is_busy: bool) -> _Step:
+def _unplaced(view: View, groups: Sequence[PodGroup]) -> frozenset[str]:
+    """Those of the groups that the scheduler could not place and of which no pod has a node: nothing is lost when their
+    pods are made again."""
+    if not groups or view.observation.pods is None:
+        return frozenset()
+    placed = {_group_of(pod) for pod in view.observation.pods if pod.spec.node_name}
+    told = {g.metadata.name: find(g.status.conditions, "PodGroupInitiallyScheduled") for g in groups}
+    return frozenset(name for name, c in told.items() if c is not None and c.status == "False" and name not in placed)
+
+
+def _suspends(view: View, emptied: frozenset[str]) -> tuple[Action, ...]:
+    """Takes the pods of these groups away. The Jobs are resumed under the group's successor."""
+    jobs = (child.job for child in view.children if child.state is State.LIVE and child.job is not None)
+    return tuple(
+        Patch(JOBS, job.metadata.name, job.metadata.uid, {"spec": {"suspend": True}})
+        for job in jobs
+        if job.pod_group in emptied and not job.spec.suspend
+    )
+
+
+def _workload_step(stored: Workload | None, wanted: Workload, is_busy: bool, accepts: Accepts) -> _Step:
     name = wanted.metadata.name
     if stored is None:
         return _Step(actions=(Create(WORKLOADS, name, wanted),))
     if stored.metadata.deletion_timestamp is not None:
         return _Step(reasons=(Reason("workload-terminating", (("workload", name),)),), is_ready=False)
-    drift = workload_drift(stored, wanted)
-    if drift.other:
+    drift = workload_drift(stored, wanted, accepts)
+    if drift.other or (drift.returned and not is_busy):
         return _replace(stored, is_busy)
     operations: list[Manifest] = []
     for index, has, wants in drift.min_counts:
@@ -111,23 +142,23 @@ def _workload_step(stored: Workload | None, wanted: Workload, is_busy: bool) -> 
     actions: tuple[Action, ...] = _relabel(stored, wanted)
     if operations:
         actions += (JsonPatch(WORKLOADS, name, stored.metadata.uid, tuple(operations)),)
-    return _Step(actions=actions, dropped=drift.dropped)
+    return _Step(actions=actions, dropped=drift.dropped, returned=drift.returned)
 
 
-def _pod_group_step(stored: PodGroup | None, wanted: PodGroup, is_busy: bool) -> _Step:
+def _pod_group_step(stored: PodGroup | None, wanted: PodGroup, is_busy: bool, accepts: Accepts) -> _Step:
     name = wanted.metadata.name
     if stored is None:
         return _Step(actions=(Create(POD_GROUPS, name, wanted),))
     if stored.metadata.deletion_timestamp is not None:
         return _Step(reasons=(Reason("pod-group-terminating", (("podGroup", name),)),), is_ready=False)
-    drift = pod_group_drift(stored, wanted)
-    if drift.other:
+    drift = pod_group_drift(stored, wanted, accepts)
+    if drift.other or (drift.returned and not is_busy):
         return _replace(stored, is_busy)
     actions: tuple[Action, ...] = _relabel(stored, wanted)
     for _, _, wants in drift.min_counts:
         patch = {"spec": {"schedulingPolicy": {"gang": {"minCount": wants}}}}
         actions += (Patch(POD_GROUPS, name, stored.metadata.uid, patch),)
-    return _Step(actions=actions, dropped=drift.dropped)
+    return _Step(actions=actions, dropped=drift.dropped, returned=drift.returned)
 
 
 def _replace(stored: Workload | PodGroup, is_busy: bool) -> _Step:
@@ -159,11 +190,7 @@ def _groups_with_pods(view: View) -> frozenset[str]:
     Where pods cannot be seen, every group of an unfinished Job that is not suspended may have some.
     """
     pods = view.observation.pods
-    names = {
-        pod.spec.scheduling_group.pod_group_name
-        for pod in pods or ()
-        if pod.spec.scheduling_group is not None and pod.status.phase in ("Pending", "Running")
-    }
+    names = {_group_of(pod) for pod in pods or () if pod.status.phase in ("Pending", "Running")}
     for job in view.observation.jobs:
         is_unseen = pods is None and not (job.spec.suspend or job.is_succeeded or job.is_failed)
         if is_unseen or job.status.active + job.status.terminating > 0:
@@ -171,11 +198,17 @@ def _groups_with_pods(view: View) -> frozenset[str]:
     return frozenset(name for name in names if name)
 
 
+def _group_of(pod: Pod) -> str | None:
+    group = pod.spec.scheduling_group
+    return group.pod_group_name if group is not None else None
+
+
 def _health(view: View, steps: Sequence[_Step]) -> Outcome:
     """Condition SchedulingDegraded: the cluster dropped a field, or a drifted object waits for its pods to go."""
     ungrouped = sum(1 for c in view.children if c.state is State.LIVE and c.job is not None and not c.job.pod_group)
     if ungrouped:
-        return _degraded(words.FIELDS_DROPPED, f"{ungrouped} of the Jobs {_UNGROUPED}")
+        again = " them, or suspend and resume the JobSet" if "schedulingGroup" in view.observation.accepts else " them"
+        return _degraded(words.FIELDS_DROPPED, f"{ungrouped} of the Jobs {_UNGROUPED}{again}")
     dropped = sorted({field for step in steps for field in step.dropped})
     if dropped:
         fields = ", ".join(f"{field} (feature gate {GATE_OF_FIELD[field]})" for field in dropped)
@@ -184,20 +217,25 @@ def _health(view: View, steps: Sequence[_Step]) -> Outcome:
             "turn the gate on in kube-apiserver, kube-controller-manager and kube-scheduler to have it"
         )
         return _degraded(words.FIELDS_DROPPED, message)
+    returned = sorted({field for step in steps for field in step.returned})
+    if returned:
+        message = (
+            f"the cluster dropped {', '.join(returned)} from the Workload and PodGroups; it keeps them now, and the "
+            f"objects are made anew once the pods are gone; {_AT_ONCE}"
+        )
+        return _degraded(words.FIELDS_DROPPED, message)
     drifted = [name for step in steps for name in step.drifted]
     if drifted:
-        message = (
-            f"changed by someone and replaced once its pods are gone: {', '.join(drifted)}; "
-            "to have it at once, suspend and resume the JobSet"
-        )
+        message = f"changed by someone and replaced once its pods are gone: {', '.join(drifted)}; {_AT_ONCE}"
         return _degraded(words.OBJECTS_DRIFTED, message)
     restored = "the scheduling objects are what spec.scheduling asks for"
     return Outcome(conditions=(ConditionChange(words.SCHEDULING_DEGRADED, "False", words.RESTORED, restored),))
 
 
+_AT_ONCE = "to have it at once, suspend and resume the JobSet"
 _UNGROUPED = (
     "were created while the cluster dropped schedulingGroup from pods (feature gate GenericWorkload), so they run "
-    "outside their pod groups until they are created again; to have it at once, delete them"
+    "outside their pod groups until they are created again; to have it at once, delete"
 )
 _NOT_SERVED = (
     "the cluster does not serve scheduling.k8s.io/v1beta1, so the JobSet runs without its pod groups; "
