@@ -70,6 +70,10 @@ class Options:
     webhooks: Webhooks | None = None
     metrics: Metrics | None = None
     """None: metrics are not served."""
+    dry_runs_job_templates: bool = True
+    """Where webhooks are served: a JobSet is admitted once the API server would take its Jobs."""
+    defers_suspended: bool = False
+    """A JobSet that is suspended from the start has no Jobs before its first resume."""
     log_level: str = "info"
     log_format: str = "text"
 
