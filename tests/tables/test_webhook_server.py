@@ -14,6 +14,7 @@ import pytest
 
 from pyjobset.controller.manager import Manager
 from pyjobset.controller.options import Address, Options, Webhooks
+from pyjobset.controller import listener
 from pyjobset.controller.webhook import admission, server
 from pyjobset.controller.webhook.server import serving
 from pyjobset.errors import UsageError
@@ -301,7 +302,7 @@ def test_a_stop_ends_idle_connections_and_frees_the_port(pki: Path) -> None:
         return rest
 
     async def bounded() -> bytes:
-        async with asyncio.timeout(server.SHUTDOWN_SECONDS + 20):
+        async with asyncio.timeout(listener.SHUTDOWN_SECONDS + 20):
             return await main()
 
     assert b'"allowed":true' in asyncio.run(bounded())

@@ -5,31 +5,28 @@ its traceback is in the log. TLS 1.2 at least, HTTP/1.1 only; clients need no ce
 """
 
 import asyncio
-import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from http import HTTPStatus
 
 from aiohttp import web
-from aiohttp.http import HttpProcessingError
+from aiohttp.typedefs import Handler, Middleware
 
+from pyjobset.controller.certificate import ServingCertificate
+from pyjobset.controller.listener import listening
 from pyjobset.controller.log import Log
+from pyjobset.controller.metrics import Reviews
 from pyjobset.controller.options import Webhooks
 from pyjobset.controller.webhook import admission, denial
-from pyjobset.controller.webhook.certificate import ServingCertificate
 from pyjobset.controller.webhook.review import MalformedReview, Request, Response, Status, decode, encode, encode_status
-from pyjobset.errors import UsageError
 from pyjobset.objects.admission import MUTATE_PATH, VALIDATE_PATH
 from pyjobset.objects.features import Features
 
 BODY_BYTES_MAX = 8 * 1024 * 1024
 """A review of an update has two objects; the API server takes none above 3 MiB."""
 READ_SECONDS_MAX = 10.0
-LINGER_SECONDS = 1.0
-"""For the rest of a body that was refused, so that its sender still hears why."""
-SHUTDOWN_SECONDS = 2.0
-"""For reviews that are being answered; each takes milliseconds."""
 
 log = Log(__name__)
 
@@ -37,40 +34,41 @@ Judge = Callable[[Request], Response]
 
 
 @asynccontextmanager
-async def serving(options: Webhooks, features: Features) -> AsyncIterator[int]:
+async def serving(options: Webhooks, features: Features, *, reviews: Reviews | None = None) -> AsyncIterator[int]:
     """Listens before it yields the port, and ends what runs after. Raises UsageError."""
-    certificate = ServingCertificate(options.certificates)
-    # Without decompression: no API server compresses a review, and a bomb stays as small as it came.
-    runner = web.AppRunner(
-        application(features),
-        access_log=None,
-        logger=_http_log(),
-        auto_decompress=False,
-        lingering_time=LINGER_SECONDS,
-        shutdown_timeout=SHUTDOWN_SECONDS,
-    )
-    await runner.setup()
-    try:
-        address = options.address
-        site = web.TCPSite(runner, address.host or None, address.port, ssl_context=certificate.context)
-        try:
-            await site.start()
-        except OSError as error:
-            raise UsageError(
-                f"--webhook-bind-address {address}: {error.strerror or error}", hint="choose a free port"
-            ) from error
-        port: int = runner.addresses[0][1]
+    tls = ServingCertificate(options.certificates, "--webhook-cert-dir").context
+    async with listening(
+        application(features, reviews=reviews), options.address, tls, "--webhook-bind-address"
+    ) as port:
         log.info("Webhooks are served", port=port)
         yield port
-    finally:
-        await runner.cleanup()
 
 
-def application(features: Features) -> web.Application:
-    made = web.Application(client_max_size=BODY_BYTES_MAX)
+def application(features: Features, *, reviews: Reviews | None = None) -> web.Application:
+    made = web.Application(client_max_size=BODY_BYTES_MAX, middlewares=[_counting(reviews or Reviews())])
     made.router.add_post(MUTATE_PATH, _handler(admission.mutate))
     made.router.add_post(VALIDATE_PATH, _handler(partial(admission.validate, features=features)))
     return made
+
+
+class _Answer(web.Response):
+    """To what is a review. The verdict is for the metrics."""
+
+    def __init__(self, verdict: str, *, body: bytes, content_type: str) -> None:
+        super().__init__(body=body, content_type=content_type)
+        self.verdict = verdict
+
+
+def _counting(reviews: Reviews) -> Middleware:
+    @web.middleware
+    async def counted(request: web.Request, handler: Handler) -> web.StreamResponse:
+        started = time.monotonic()
+        response = await handler(request)  # of another path or method it raises: that is no review
+        verdict = response.verdict if isinstance(response, _Answer) else "malformed"
+        reviews.judged(request.path, verdict, time.monotonic() - started)
+        return response
+
+    return counted
 
 
 def _handler(judge: Judge) -> Callable[[web.Request], Awaitable[web.Response]]:
@@ -102,15 +100,10 @@ def answer(body: bytes, judge: Judge) -> web.Response:
         return _refused(HTTPStatus.BAD_REQUEST, str(error))
     except Exception as error:
         log.bug("Review failed", error, operation=asked.operation, jobset=f"{asked.namespace}/{asked.name}")
-        response = denial.failed(asked.uid)
-    return web.Response(body=encode(response), content_type="application/json")
-
-
-def _http_log() -> logging.Logger:
-    """aiohttp logs a traceback for every request that is no HTTP. That one was answered with 400 will do."""
-    made = logging.getLogger(f"{__name__}.http")
-    made.filters[:] = [lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))]
-    return made
+        response, verdict = denial.failed(asked.uid), "failed"
+    else:
+        verdict = "allowed" if response.allowed else "denied"
+    return _Answer(verdict, body=encode(response), content_type="application/json")
 
 
 def _refused(code: HTTPStatus, message: str) -> web.Response:

@@ -1,16 +1,25 @@
-"""The serving certificate of the webhooks: tls.crt and tls.key of a directory, read again when they have changed.
+"""Serving certificates: tls.crt and tls.key of a directory, read again when they have changed; or one of our own.
 
 A look at each handshake is two stats and needs no clock: a rotation (cert-manager, a Secret volume) takes effect with
 the next connection. While a pair cannot be used, as between the writes of its two files, the last good one serves.
+Used by the webhooks and by the metrics; each names the flag that its directory comes from.
 """
 
+import os
 import ssl
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from pyjobset.controller.log import Log
 from pyjobset.errors import UsageError
 
 CHAIN, KEY = "tls.crt", "tls.key"
+SELF_SIGNED_DAYS = 3650
+"""Longer than any controller runs: it makes a new one at each start."""
 
 log = Log(__name__)
 
@@ -20,7 +29,7 @@ _Stamp = tuple[tuple[int, int, int], ...]
 class ServingCertificate:
     """`context` is for the server. Raises UsageError when the directory has no usable pair to begin with."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, flag: str) -> None:
         self._files = (directory / CHAIN, directory / KEY)
         try:
             self._seen = self._stamp()
@@ -28,7 +37,7 @@ class ServingCertificate:
             self.context = self._load()
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
             raise UsageError(
-                f"--webhook-cert-dir {directory}: {_reason(error)}",
+                f"{flag} {directory}: {_reason(error)}",
                 hint=f"it must hold {CHAIN} and {KEY}, PEM files that belong together, without a passphrase",
             ) from error
         self.context.sni_callback = self._choose
@@ -56,12 +65,56 @@ class ServingCertificate:
         return tuple((status.st_ino, status.st_mtime_ns, status.st_size) for status in found)
 
     def _load(self) -> ssl.SSLContext:
-        made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        made.minimum_version = ssl.TLSVersion.TLSv1_2
-        made.set_alpn_protocols(["http/1.1"])
+        made = _context()
         # A key with a passphrase would ask at the terminal; a password callback makes it an error.
         made.load_cert_chain(*self._files, password=lambda: b"")
         return made
+
+
+def self_signed(now: datetime) -> ssl.SSLContext:
+    """For a client that trusts the address and not the certificate. Its key is nowhere but in this process."""
+    # 8 MB that a controller with certificates from elsewhere does without.
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "jobset-controller")])
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(days=SELF_SIGNED_DAYS))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("jobset-controller")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = certificate.public_bytes(serialization.Encoding.PEM) + key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    made = _context()
+    with _readable(pem) as path:
+        made.load_cert_chain(path)
+    return made
+
+
+@contextmanager
+def _readable(content: bytes) -> Iterator[str]:
+    """A path of the content for the ssl module, which reads nothing else. On Linux no disk ever sees it."""
+    if sys.platform == "linux":
+        with os.fdopen(os.memfd_create("certificate"), "wb", buffering=0) as file:
+            file.write(content)
+            yield f"/proc/self/fd/{file.fileno()}"
+        return
+    with NamedTemporaryFile() as file:
+        file.write(content)
+        file.flush()
+        yield file.name
+
+
+def _context() -> ssl.SSLContext:
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    made.set_alpn_protocols(["http/1.1"])
+    return made
 
 
 def _reason(error: Exception) -> str:
