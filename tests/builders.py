@@ -59,17 +59,19 @@ class TinyServer:
     pod_groups: dict[str, PodGroup] = field(default_factory=dict)
     service: Service | None = None
     serial: int = 0
+    features: gates.Features = FEATURES
+    now: datetime = NOW
 
     def observe(self, **more: Any) -> Observation:
         observation = Observation(
             jobset=self.jobset,
-            now=NOW,
+            now=self.now,
             jobs=tuple(self.jobs.values()),
             service=self.service,
             workloads=tuple(self.workloads.values()),
             pod_groups=tuple(self.pod_groups.values()),
             pods=tuple(pod for job in self.jobs.values() for pod in pods_of(job)),
-            features=FEATURES,
+            features=self.features,
         )
         return replace(observation, **more)
 
@@ -124,8 +126,11 @@ class TinyServer:
         """Set fields of a Job's status by their wire names."""
         self.jobs[job] = merged(self.jobs[job], {"status": status})
 
-    def finish(self, *names: str, failed: bool = False, at: str = "2026-11-30T12:00:00Z") -> None:
+    def finish(
+        self, *names: str, failed: bool = False, at: str = "2026-11-30T12:00:00Z", reason: str = "", message: str = ""
+    ) -> None:
         condition = {"type": "Failed" if failed else "Complete", "status": "True", "lastTransitionTime": at}
+        condition |= {"reason": reason, "message": message}
         for name in names:
             self.set_status(name, active=0, ready=0, conditions=[condition])
 
@@ -163,17 +168,21 @@ def merged(obj: Struct, patch: Manifest) -> Any:
 
 
 def json_patched(obj: Struct, operations: Iterable[Manifest]) -> Any:
+    """RFC 6902 test, replace and add. What a struct does not hold may be added all the same: it is not seen."""
     value = plain(obj)
     for operation in operations:
-        *path, last = operation["path"].strip("/").split("/")
+        path = [part.replace("~1", "/").replace("~0", "~") for part in operation["path"].strip("/").split("/")]
         target: Any = value
-        for part in path:
-            target = target[int(part)] if isinstance(target, list) else target[part]
+        for part in path[:-1]:
+            if isinstance(target, list):
+                target = target[int(part)]
+            else:
+                target = target.setdefault(part, {}) if operation["op"] == "add" else target[part]
         if operation["op"] == "test":
-            assert target[last] == operation["value"]
+            assert target[path[-1]] == operation["value"]
         else:
-            assert operation["op"] == "replace"
-            target[last] = operation["value"]
+            assert operation["op"] in ("add", "replace")
+            target[path[-1]] = operation["value"]
     return msgspec.convert(value, type(obj))
 
 

@@ -206,7 +206,9 @@ def test_nothing_is_resumed_while_its_group_is_refused(kind: str) -> None:
     names = {a.resource.kind: a.name for a in decide(server.observe()).actions}
     decision = server.step(refusals=(refusal(kind, names[kind], 30, owner="nobody"),))
     assert JOBS not in {a.resource for a in decision.actions}
-    assert kinds(server.step(refusals=(refusal(kind, names[kind], 0),)))[-1] == ("Patch", "Job"), "tried when it is due"
+    assert kinds(server.step(refusals=(refusal(kind, names[kind], 0),)))[-1] == ("JsonPatch", "Job"), (
+        "tried when it is due"
+    )
 
 
 def test_resume_waits_while_the_old_group_is_terminating() -> None:
@@ -219,7 +221,7 @@ def test_resume_waits_while_the_old_group_is_terminating() -> None:
     server.pod_groups[name] = merged(group, {"metadata": {"deletionTimestamp": "2026-11-30T12:00:00Z"}})
     assert kinds(server.step()) == [("Create", "Workload")]
     del server.pod_groups[name]
-    assert kinds(server.step()) == [("Create", "PodGroup"), ("Patch", "Job"), ("Patch", "Job")]
+    assert kinds(server.step()) == [("Create", "PodGroup"), ("JsonPatch", "Job"), ("JsonPatch", "Job")]
 
 
 def test_a_suspended_jobset_has_suspended_jobs_and_no_groups() -> None:
@@ -621,9 +623,10 @@ def test_each_restart_of_a_crash_loop_is_an_event() -> None:
     told = []
     for _ in range(3):
         server.finish("js-w-0", failed=True)
-        told += [e.message for e in server.step().events]
+        told += [e.reason for e in server.step().events]
         server.settle()
-    assert len([message for message in told if message.startswith("restarting")]) == 3
+    assert told.count("RestartJobSetFailurePolicyAction") == 3
+    assert told.count("DefaultFailurePolicy") == 1
     assert condition(server.jobset, words.RESTARTING_JOBSET).status == "True"
 
 

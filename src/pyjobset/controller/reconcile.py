@@ -28,7 +28,7 @@ from pyjobset.kube.client import Client
 from pyjobset.objects.features import Features
 from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.meta import Key
-from pyjobset.reconciler.decide import decide, is_managed, needs_pods
+from pyjobset.reconciler.decide import decide, is_concerned, needs_pods
 from pyjobset.reconciler.decision import Create, Decision
 from pyjobset.reconciler.observation import Observation, Refusal
 
@@ -91,7 +91,7 @@ class Reconciler:
     async def run(self, key: Key) -> float | None:
         """Seconds until the JobSet must run again if nothing happens; None: only when something happens."""
         jobset = self.caches.jobsets.get(key.namespace, key.name)
-        if jobset is None or not is_managed(jobset.spec.managed_by):
+        if jobset is None or not is_concerned(jobset):
             self._forget(key)
             return None
         self.counters.runs += 1

@@ -1,4 +1,4 @@
-"""Condition types, reasons, event reasons and terminal states of a JobSet, exact words. Constants only."""
+"""Condition types, reasons, event reasons and terminal states of a JobSet, exact words."""
 
 # Condition types
 COMPLETED = "Completed"
@@ -9,13 +9,17 @@ STARTUP_POLICY_COMPLETED = "StartupPolicyCompleted"
 RESTARTING_JOBSET = "RestartingJobSet"
 POD_GROUPS_SCHEDULED = "PodGroupsScheduled"  # ours (decision 26)
 SCHEDULING_DEGRADED = "SchedulingDegraded"  # ours (decision 22)
+EXCLUSIVE_PLACEMENT_DEGRADED = "ExclusivePlacementDegraded"  # ours: followers cannot be put beside their leader
 BLOCKED = "Blocked"  # ours (decisions 11 to 13, 33): the API server refuses an object that the JobSet needs
 
 # Condition reasons
 ALL_JOBS_COMPLETED = "AllJobsCompleted"
 FAILED_JOBS = "FailedJobs"
+FAIL_JOBSET_ACTION = "FailJobSetFailurePolicyAction"
+DEADLINE_EXCEEDED = "DeadlineExceeded"
 REACHED_MAX_RESTARTS = "ReachedMaxRestarts"
 DEFAULT_FAILURE_POLICY = "DefaultFailurePolicy"
+FAILURE_POLICY_PREFIX = "FailurePolicy_"  # and the name of the rule
 JOBS_READY = "JobsReady"
 JOBSET_FAILED = "JobSetFailed"
 JOBSET_COMPLETED = "JobSetCompleted"
@@ -38,10 +42,22 @@ POD_GROUP_TERMINATING = "PodGroupTerminating"
 SUSPENDED_JOBS = "SuspendedJobs"
 RESUME_JOBS = "ResumeJobs"
 
+TOPOLOGY_LABEL_MISSING = "TopologyLabelMissing"
+
+# Of a pod
+DISRUPTION_TARGET = "DisruptionTarget"
+EXCLUSIVE_PLACEMENT_VIOLATION = "ExclusivePlacementViolation"
+
 # Event reasons
 JOB_CREATION_FAILED = "JobCreationFailed"
 HEADLESS_SERVICE_CREATION_FAILED = "HeadlessServiceCreationFailed"
 SCHEDULING_OBJECTS_RECONCILE_FAILED = "SchedulingObjectsReconcileFailed"
+
+
+def action_event(action: str) -> str:
+    """The reason of the event that tells of a failure policy action, such as RestartJob."""
+    return f"{action}FailurePolicyAction"
+
 
 # status.terminalState
 TERMINAL_COMPLETED = "Completed"

@@ -1,10 +1,11 @@
 """Observation -> Decision: all ordering of a reconcile is here, one policy a file beside it. Pure; called by
 controller.
 
-Order: 1. not ours, or being deleted: nothing. 2. finished: stop what runs, drop the reservation. 3. success policy,
-before 4. failure policy: both only write status (intent before effect). 5. Jobs of older attempts go. 6. suspended,
-or 7. running: groups, Service, Jobs. 8. what the API server refused. 9. status. Deciding again after the actions were
-applied decides nothing.
+Order: 1. not ours, or being deleted: nothing. 2. finished: stop what runs, drop the reservation, then its TTL.
+3. success policy, before 4. deadline, 5. in-place restarts and 6. failure policy, which only write status (intent
+before effect). 7. a new execution is counted before 8. Jobs of older attempts go. 9. suspended, or 10. running: groups,
+Service, claims, Jobs. 11. what the API server refused. 12. status. Deciding again after the actions were applied
+decides nothing.
 """
 
 import msgspec
@@ -17,7 +18,9 @@ from pyjobset.objects.jobset import JobSet, JobSetStatus, ReplicatedJobStatus
 from pyjobset.objects.meta import Condition
 from pyjobset.reconciler.claims import claims
 from pyjobset.reconciler.conditions import changed, is_true
+from pyjobset.reconciler.deadline import active_deadline, has_ttl, ttl
 from pyjobset.reconciler.decision import Decision
+from pyjobset.reconciler.execution import execution
 from pyjobset.reconciler.failure import failure
 from pyjobset.reconciler.gangs import gangs, suspended_gangs
 from pyjobset.reconciler.in_place import in_place, is_in_place
@@ -46,6 +49,11 @@ def is_managed(managed_by: str | None) -> bool:
     return managed_by in (None, labels.MANAGED_BY)
 
 
+def is_concerned(jobset: JobSet) -> bool:
+    """Is there anything to decide? Of another controller's JobSets only the TTL is ours (jobset-api: managedBy)."""
+    return is_managed(jobset.spec.managed_by) or has_ttl(jobset)
+
+
 def needs_pods(jobset: JobSet, features: Features) -> bool:
     """Only of a running JobSet: gangs, in-place restarts and exclusive placement are judged by their pods."""
     if jobset.spec.suspend or jobset.status.terminal_state:
@@ -61,8 +69,11 @@ def needs_nodes(jobset: JobSet) -> bool:
 
 def decide(observation: Observation) -> Decision:
     jobset = observation.jobset
-    if jobset.metadata.deletion_timestamp is not None or not is_managed(jobset.spec.managed_by):
+    if jobset.metadata.deletion_timestamp is not None:
         return Decision()
+    if not is_managed(jobset.spec.managed_by):
+        left = ttl(jobset, observation.now)
+        return Decision(actions=left.actions, wake_after_seconds=left.wake_after_seconds)
     view = view_of(observation)
     counts = replicated_jobs_status(view)
     outcome, status = _progress(view, counts, with_counts(view.jobset.status, counts))
@@ -83,27 +94,34 @@ Counts = tuple[ReplicatedJobStatus, ...]
 
 
 def _progress(view: View, counts: Counts, status: JobSetStatus) -> tuple[Outcome, JobSetStatus]:
+    now = view.observation.now
     if view.is_finished:
-        return stop_jobs(view) + drop_groups(view), status
+        return stop_jobs(view) + drop_groups(view) + ttl(view.jobset, now), status
     succeeded = success(view)
     if succeeded.conditions:
         return succeeded + _restart_over(view, words.JOBSET_COMPLETED), status
+    expired = active_deadline(view)
+    if expired.conditions:
+        return expired + _restart_over(view, words.JOBSET_FAILED), status
     restarted, status = in_place(view, status)
     if restarted.conditions:
         return restarted + _restart_over(view, words.JOBSET_FAILED), status
     failed, counted = failure(view, status)
+    if counted != status:
+        return failed, counted
     if failed.conditions:
-        over = NOTHING if counted != status else _restart_over(view, words.JOBSET_FAILED)
-        return failed + over, counted
-    outcome = restarted + replace_jobs(view)
+        return failed + _restart_over(view, words.JOBSET_FAILED), status
+    run = execution(view, status)
+    if run.must_be_stored:
+        return failed + (_suspension() if view.is_suspended else _resumption()), run.status
+    outcome = expired + restarted + failed + replace_jobs(view)
     outcome += _suspended(view) if view.is_suspended else _running(view, counts)
-    return outcome, status
+    return outcome, run.status
 
 
 def _suspended(view: View) -> Outcome:
     """Nothing runs, so nothing is reserved. Service and Jobs exist all the same: queueing controllers rely on it. Only
     where the Configuration defers them a JobSet that has yet to run has none (decision 29)."""
-    condition = ConditionChange(words.SUSPENDED, "True", words.SUSPENDED_JOBS, "jobset is suspended")
     has_run = bool(view.observation.jobs) or view.jobset.status.restarts > 0
     kept = NOTHING
     if has_run or not view.observation.defers_suspended:
@@ -114,7 +132,7 @@ def _suspended(view: View) -> Outcome:
         + kept
         + suspended_gangs(view)
         + _restart_over(view, words.JOBSET_SUSPENDED)
-        + Outcome(conditions=(condition,))
+        + _suspension()
     )
 
 
@@ -126,11 +144,18 @@ def _running(view: View, counts: Counts) -> Outcome:
     outcome = groups.outcome + service(view) + claims(view) + placement(view) + resized
     outcome += create_jobs(view, allowed=order.allowed, groups=groups.ready) + resumed + order.outcome + gangs(view)
     if resumed.actions or any(c.job is not None and not c.job.spec.suspend for c in view.children):
-        message = "jobset is resumed"
-        outcome += Outcome(conditions=(ConditionChange(words.SUSPENDED, "False", words.RESUME_JOBS, message),))
+        outcome += _resumption()
     if all(c.ready + c.succeeded == _replicas(view, c.name) for c in counts):
         outcome += _restart_over(view, words.JOBS_READY)
     return outcome
+
+
+def _suspension() -> Outcome:
+    return Outcome(conditions=(ConditionChange(words.SUSPENDED, "True", words.SUSPENDED_JOBS, "jobset is suspended"),))
+
+
+def _resumption() -> Outcome:
+    return Outcome(conditions=(ConditionChange(words.SUSPENDED, "False", words.RESUME_JOBS, "jobset is resumed"),))
 
 
 def _replicas(view: View, name: str) -> int:

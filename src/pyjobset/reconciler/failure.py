@@ -1,51 +1,203 @@
-"""The failure policy: what follows a failed child Job. Pure.
+"""The failure policy: what follows failed child Jobs (KEP-262). Pure.
 
-So far the default policy: without spec.failurePolicy the first failed Job fails the JobSet; with one, every failure
-restarts the whole JobSet until maxRestarts is used up. A restart is only counted here; Jobs of older attempts go
-because a later observation sees their label (intent before effect), so a restart is never counted twice or lost.
+Without spec.failurePolicy the first failed Job fails the JobSet. With one, the rules are asked in order: the first that
+matches a failed Job decides, about the matching Job that failed earliest; when none matches, the JobSet restarts. A
+restart is only counted here: the Jobs go because a later observation sees that they are of an older attempt (intent
+before effect), so a restart is never counted twice or lost.
 """
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
 import msgspec
+from msgspec import UNSET
 
 from pyjobset.objects import conditions as words
+from pyjobset.objects import features as gates
 from pyjobset.objects.batch import Job
-from pyjobset.objects.jobset import JobSetStatus
-from pyjobset.reconciler.decision import Event
+from pyjobset.objects.jobset import FailurePolicyRule, JobSetStatus, ReplicatedJobStatus
+from pyjobset.reconciler.decision import Event, Reason
+from pyjobset.reconciler.execution import restarted
 from pyjobset.reconciler.outcome import NOTHING, ConditionChange, Outcome
-from pyjobset.reconciler.view import State, View
+from pyjobset.reconciler.view import Child, State, View
+from pyjobset.rules.patterns import is_found
+
+FAIL = "FailJobSet"
+RESTART, RESTART_FREELY = "RestartJobSet", "RestartJobSetAndIgnoreMaxRestarts"
+RESTART_ONE, RESTART_ONE_FREELY = "RestartJob", "RestartJobAndIgnoreMaxRestarts"
+
+DEFAULT_RULE = FailurePolicyRule(name="", action=RESTART)
+
+Result = tuple[Outcome, JobSetStatus]
+"""The outcome, and the status with the restarts counted where there are any."""
 
 
-def _first_failed(view: View) -> Job | None:
-    """The Job that failed earliest; of Jobs that failed in the same second, the first in spec order."""
-    failed = [c.job for c in view.children if c.state is State.FAILED and c.job is not None]
-    return min(failed, key=_failed_at, default=None)
+@dataclass(frozen=True, slots=True)
+class _Match:
+    rule: FailurePolicyRule
+    children: tuple[Child, ...]
+    """The failed Jobs that it is about, the earliest failure first. Never empty."""
+
+    @property
+    def first(self) -> Job:
+        job = self.children[0].job
+        assert job is not None
+        return job
 
 
-def _failed_at(job: Job) -> str:
-    condition = job.condition("Failed")
+def failure(view: View, status: JobSetStatus) -> Result:
+    failed = sorted((c for c in view.children if c.state is State.FAILED), key=_failed_at)
+    if not failed:
+        return NOTHING, status
+    policy = view.jobset.spec.failure_policy
+    if policy is None:
+        message = f"jobset failed due to one or more job failures {_first(failed[0].job)}"
+        return _failed(words.FAILED_JOBS, message), status
+    unread: list[Reason] = []
+    for match in _matches(policy.rules, failed, unread):
+        outcome, counted = _follow(view, status, match)
+        return outcome + Outcome(reasons=tuple(unread)), counted
+    raise AssertionError("the default rule matches every failed Job")
+
+
+def _matches(rules: Sequence[FailurePolicyRule], failed: Sequence[Child], unread: list[Reason]) -> Iterator[_Match]:
+    """The rules that match, in order; the last one is the default. `unread` gets the patterns that are none."""
+    for rule in (*rules, DEFAULT_RULE):
+        if children := tuple(child for child in failed if _is_about(rule, child, unread)):
+            yield _Match(rule, children)
+
+
+def _is_about(rule: FailurePolicyRule, child: Child, unread: list[Reason]) -> bool:
+    """Reason, message and target must all match; an empty list of them matches anything."""
+    assert child.job is not None
+    condition = child.job.condition("Failed")
+    assert condition is not None
+    if rule.target_replicated_jobs and child.replicated_job not in rule.target_replicated_jobs:
+        return False
+    if rule.on_job_failure_reasons and condition.reason not in rule.on_job_failure_reasons:
+        return False
+    patterns = rule.on_job_failure_message_patterns
+    return not patterns or any(_is_found(rule, i, condition.message, unread) for i in range(len(patterns)))
+
+
+def _is_found(rule: FailurePolicyRule, index: int, message: str, unread: list[Reason]) -> bool:
+    found = is_found(rule.on_job_failure_message_patterns[index], message)
+    if found is None:
+        reason = Reason("failure-pattern-unreadable", (("rule", rule.name), ("pattern", index)))
+        if reason not in unread:
+            unread.append(reason)
+    return bool(found)
+
+
+def _follow(view: View, status: JobSetStatus, match: _Match) -> Result:
+    action = _possible(match.rule.action, view)
+    if action == FAIL:
+        message = f"jobset failed due to FailJobSet failure policy action {_first(match.first)}"
+        return _failed(words.FAIL_JOBSET_ACTION, message), status
+    if action in (RESTART_ONE, RESTART_ONE_FREELY):
+        return _restart_jobs(view, status, match, counts=action == RESTART_ONE)
+    return _restart_jobset(view, status, match, counts=action == RESTART)
+
+
+def _possible(action: str, view: View) -> str:
+    """Single Jobs restart with the gate RestartJob only. A JobSet from before it was turned off restarts as a whole."""
+    if gates.RESTART_JOB in view.observation.features:
+        return action
+    return {RESTART_ONE: RESTART, RESTART_ONE_FREELY: RESTART_FREELY}.get(action, action)
+
+
+def _restart_jobset(view: View, status: JobSetStatus, match: _Match, *, counts: bool) -> Result:
+    if counts and _is_used_up(view, status):
+        return _used_up(match.first), status
+    counted = restarted(view, status)
+    counted = msgspec.structs.replace(
+        counted,
+        restarts=status.restarts + 1,
+        restarts_count_towards_max=status.restarts_count_towards_max + counts,
+    )
+    attempt = _attempt(view, counted) if counts else f"attempt {counted.restarts}, which does not count"
+    message = f"restarting jobset, {attempt} {_first(match.first)}"
+    reason = f"{words.FAILURE_POLICY_PREFIX}{match.rule.name}" if match.rule.name else words.DEFAULT_FAILURE_POLICY
+    change = ConditionChange(words.RESTARTING_JOBSET, "True", reason, message, is_warning=True)
+    # Of its own: the condition stays True through several restarts, and each of them is worth an event.
+    event = Event("Warning", words.action_event(RESTART if counts else RESTART_FREELY), message)
+    return Outcome(conditions=(change,), events=(event,)), counted
+
+
+def _restart_jobs(view: View, status: JobSetStatus, match: _Match, *, counts: bool) -> Result:
+    """All that the rule is about, as far as restarts are left. What is left over is decided next time."""
+    events: list[Event] = []
+    for child in match.children:
+        if counts and _is_used_up(view, status):
+            if not events:
+                return _used_up(child.job), status
+            break
+        status, restarts = _with_job_restart(status, child, counts=counts)
+        total = _attempt(view, status) if counts else "which does not count"
+        message = f"restarting job {child.expected.name}, its restart {restarts}, {total}"
+        events.append(Event("Warning", words.action_event(RESTART_ONE if counts else RESTART_ONE_FREELY), message))
+    return Outcome(events=tuple(events)), status
+
+
+def _with_job_restart(status: JobSetStatus, child: Child, *, counts: bool) -> tuple[JobSetStatus, int]:
+    name, index = child.expected.key
+    entries = list(status.replicated_jobs_status)
+    at = next(i for i, entry in enumerate(entries) if entry.name == name)
+    replicas = child.expected.replicated_job.replicas
+    restarts = _incremented(entries[at].job_restarts, replicas, index)
+    entries[at] = msgspec.structs.replace(entries[at], job_restarts=restarts)
+    if counts:
+        counted = _incremented(entries[at].job_restarts_count_towards_max, replicas, index)
+        entries[at] = msgspec.structs.replace(entries[at], job_restarts_count_towards_max=counted)
+    return msgspec.structs.replace(status, replicated_jobs_status=tuple(entries)), restarts[index]
+
+
+def _incremented(numbers: tuple[int, ...] | msgspec.UnsetType, size: int, index: int) -> tuple[int, ...]:
+    full = list(numbers) if numbers is not UNSET else []
+    full += [0] * (size - len(full))
+    full[index] += 1
+    return tuple(full)
+
+
+def _counted(view: View, status: JobSetStatus) -> int:
+    """The restarts that count towards maxRestarts."""
+    total = status.restarts_count_towards_max
+    if gates.RESTART_JOB in view.observation.features:
+        total += sum(_of_jobs(entry) for entry in status.replicated_jobs_status)
+    return total
+
+
+def _of_jobs(entry: ReplicatedJobStatus) -> int:
+    return 0 if entry.job_restarts_count_towards_max is UNSET else sum(entry.job_restarts_count_towards_max)
+
+
+def _max_restarts(view: View) -> int:
+    policy = view.jobset.spec.failure_policy
+    assert policy is not None
+    return policy.max_restarts
+
+
+def _is_used_up(view: View, status: JobSetStatus) -> bool:
+    return _counted(view, status) >= _max_restarts(view)
+
+
+def _attempt(view: View, counted: JobSetStatus) -> str:
+    return f"attempt {_counted(view, counted)} of {_max_restarts(view)}"
+
+
+def _used_up(job: Job | None) -> Outcome:
+    return _failed(words.REACHED_MAX_RESTARTS, f"jobset failed due to reaching max number of restarts {_first(job)}")
+
+
+def _failed_at(child: Child) -> str:
+    """RFC 3339 in whole seconds. Of Jobs that failed in the same second the first in spec order is first."""
+    condition = child.job.condition("Failed") if child.job else None
     return (condition.last_transition_time or "") if condition else ""
 
 
-def failure(view: View, status: JobSetStatus) -> tuple[Outcome, JobSetStatus]:
-    """The outcome, and the status with the restart counted where there is one."""
-    job = _first_failed(view)
-    if job is None:
-        return NOTHING, status
-    policy = view.jobset.spec.failure_policy
-    suffix = f"(first failed job: {job.metadata.name})"
-    if policy is None:
-        return _failed(words.FAILED_JOBS, f"jobset failed due to one or more job failures {suffix}"), status
-    if status.restarts_count_towards_max >= policy.max_restarts:
-        message = f"jobset failed due to reaching max number of restarts {suffix}"
-        return _failed(words.REACHED_MAX_RESTARTS, message), status
-    counted = msgspec.structs.replace(
-        status, restarts=status.restarts + 1, restarts_count_towards_max=status.restarts_count_towards_max + 1
-    )
-    message = f"restarting jobset, attempt {counted.restarts} of {policy.max_restarts} {suffix}"
-    change = ConditionChange(words.RESTARTING_JOBSET, "True", words.DEFAULT_FAILURE_POLICY, message, is_silent=True)
-    # Of its own: the condition stays True through several restarts, and each of them is worth an event.
-    event = Event("Warning", words.DEFAULT_FAILURE_POLICY, message)
-    return Outcome(conditions=(change,), events=(event,)), counted
+def _first(job: Job | None) -> str:
+    assert job is not None
+    return f"(first failed job: {job.metadata.name})"
 
 
 def _failed(reason: str, message: str) -> Outcome:

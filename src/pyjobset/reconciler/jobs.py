@@ -6,15 +6,16 @@ shows it free. The Jobs of one PodGroup are created together, after the last old
 """
 
 from pyjobset.compiler.jobs import compile_job
+from pyjobset.compiler.resume import resume_operations
 from pyjobset.compiler.scheduling import Placement
 from pyjobset.objects import features as gates
 from pyjobset.objects import template as templates
 from pyjobset.objects.batch import Job
 from pyjobset.objects.meta import Manifest
 from pyjobset.objects.resources import JOBS
-from pyjobset.reconciler.decision import Action, Create, Delete, Patch, Reason
+from pyjobset.reconciler.decision import Action, Create, Delete, JsonPatch, Patch, Reason
 from pyjobset.reconciler.outcome import Outcome
-from pyjobset.reconciler.view import State, View
+from pyjobset.reconciler.view import Child, State, View
 
 
 def stop_jobs(view: View) -> Outcome:
@@ -60,8 +61,10 @@ def _can_join_now(view: View, job: Job, placement: Placement | None) -> bool:
 def create_jobs(view: View, *, allowed: frozenset[str], groups: frozenset[str] | None) -> Outcome:
     """Create the missing Jobs of the ReplicatedJobs that may start, under PodGroups that are ready (None: no groups).
 
-    A suspended JobSet has all its Jobs, suspended too.
+    A suspended JobSet has all its Jobs, suspended too. With BlockingRecreate the last old Job must be gone first.
     """
+    if _is_blocking(view) and any(c.state in (State.OUTDATED, State.TERMINATING) for c in view.children):
+        return Outcome(reasons=(Reason("jobs-wait-for-old-jobs"),))
     suspend = view.is_suspended
     emptied = _groups_being_emptied(view)
     waiting: set[str] = set()
@@ -79,6 +82,11 @@ def create_jobs(view: View, *, allowed: frozenset[str], groups: frozenset[str] |
         actions.append(Create(JOBS, child.expected.name, body))
     reasons = tuple(Reason("jobs-wait-for-group", (("replicatedJob", n),)) for n in sorted(waiting))
     return Outcome(tuple(actions), reasons=reasons)
+
+
+def _is_blocking(view: View) -> bool:
+    policy = view.jobset.spec.failure_policy
+    return policy is not None and policy.restart_strategy == "BlockingRecreate"
 
 
 def _may_join(placement: Placement | None, groups: frozenset[str] | None, emptied: frozenset[str]) -> bool:
@@ -100,19 +108,41 @@ def suspend_jobs(view: View) -> Outcome:
 
 
 def resume_jobs(view: View, *, allowed: frozenset[str], groups: frozenset[str] | None) -> Outcome:
-    """Resume suspended Jobs whose ReplicatedJob may start and whose PodGroup is there."""
+    """Resume suspended Jobs whose ReplicatedJob may start and whose PodGroup is there.
+
+    What a queueing controller changed in the JobSet's templates meanwhile replaces what the Job has (decision 7). The
+    API server takes that from a Job that has not started, or whose pods are gone.
+    """
     emptied = _groups_being_emptied(view)
-    return Outcome(
-        actions=tuple(
-            _patch_spec(child.job, {"suspend": False})
-            for child in view.children
-            if child.state is State.LIVE
-            and child.job is not None
-            and child.job.spec.suspend
-            and not _can_join_now(view, child.job, view.placement(child))
-            and child.replicated_job in allowed
-            and _may_join(view.placement(child), groups, emptied)
-        )
+    actions: list[Action] = []
+    for child in view.children:
+        job = child.job
+        if child.state is not State.LIVE or job is None or not job.spec.suspend or child.replicated_job not in allowed:
+            continue
+        if not _may_join(view.placement(child), groups, emptied) or _can_join_now(view, job, view.placement(child)):
+            continue
+        if job.status.start_time is not None:
+            if job.condition("Suspended") is None:
+                continue  # its pods are still being deleted
+            started = {"status": {"startTime": None}}
+            actions.append(Patch(JOBS, job.metadata.name, job.metadata.uid, started, subresource="status"))
+        actions.append(_resume(view, child, job))
+    return Outcome(actions=tuple(actions))
+
+
+def _resume(view: View, child: Child, job: Job) -> JsonPatch:
+    wanted = compile_job(
+        view.jobset,
+        child.expected,
+        placement=view.placement(child),
+        features=view.observation.features,
+        suspend=False,
+    )
+    return JsonPatch(
+        JOBS,
+        job.metadata.name,
+        job.metadata.uid,
+        resume_operations(wanted, job.metadata.uid, view.observation.features),
     )
 
 

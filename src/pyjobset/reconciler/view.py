@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 import msgspec
+from msgspec import UNSET
 
 from pyjobset.compiler.jobs import ChildJob, child_jobs
 from pyjobset.compiler.scheduling import Placement, SchedulingObjects, compile_scheduling
@@ -86,20 +87,22 @@ def view_of(observation: Observation) -> View:
     if gates.WORKLOAD_AWARE_SCHEDULING not in observation.features and jobset.spec.scheduling is not None:
         jobset = msgspec.structs.replace(jobset, spec=msgspec.structs.replace(jobset.spec, scheduling=None))
     by_name = {job.metadata.name: job for job in observation.jobs}
+    restarts = _job_restarts(jobset) if gates.RESTART_JOB in observation.features else {}
     children: list[Child] = []
     for expected in child_jobs(jobset):
         job = by_name.pop(expected.name, None)
-        children.append(Child(expected, _state(jobset, job), job))
+        is_outdated = job is not None and _is_outdated(jobset, job, restarts.get(expected.key, 0))
+        children.append(Child(expected, _state(job, is_outdated), job))
     scheduling = compile_scheduling(jobset) if observation.has_scheduling_api else None
     return View(observation, jobset, tuple(children), tuple(by_name.values()), scheduling)
 
 
-def _state(jobset: JobSet, job: Job | None) -> State:
+def _state(job: Job | None, is_outdated: bool) -> State:
     """A Job of this attempt that finished counts as finished also while it is being deleted: its result is known."""
     if job is None:
         return State.MISSING
     is_terminating = job.metadata.deletion_timestamp is not None
-    if _attempt_of(job) < jobset.status.restarts:
+    if is_outdated:
         return State.TERMINATING if is_terminating else State.OUTDATED
     if job.is_succeeded:
         return State.SUCCEEDED
@@ -108,7 +111,25 @@ def _state(jobset: JobSet, job: Job | None) -> State:
     return State.TERMINATING if is_terminating else State.LIVE
 
 
-def _attempt_of(job: Job) -> int:
-    """The restart attempt that a Job belongs to, from its label. A label that is no number counts as the oldest."""
-    label = job.metadata.labels.restart_attempt
+def _is_outdated(jobset: JobSet, job: Job, job_restarts: int) -> bool:
+    """Of an older attempt of the JobSet, or of the Job alone."""
+    labels = job.metadata.labels
+    return (
+        _number(labels.restart_attempt) < jobset.status.restarts or _number(labels.job_restart_attempt) < job_restarts
+    )
+
+
+def _job_restarts(jobset: JobSet) -> dict[tuple[str, int], int]:
+    """How often single Jobs were restarted, where they were."""
+    return {
+        (entry.name, index): restarts
+        for entry in jobset.status.replicated_jobs_status
+        if entry.job_restarts is not UNSET
+        for index, restarts in enumerate(entry.job_restarts)
+        if restarts
+    }
+
+
+def _number(label: str) -> int:
+    """An attempt from its label. A label that is no number counts as the oldest."""
     return int(label) if label.isascii() and label.isdigit() else 0
