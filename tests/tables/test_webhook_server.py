@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from pyjobset.controller import listener
 from pyjobset.controller.manager import Manager
 from pyjobset.controller.options import Address, Options, Webhooks
-from pyjobset.controller import listener
 from pyjobset.controller.webhook import admission, server
 from pyjobset.controller.webhook.server import serving
 from pyjobset.errors import UsageError
