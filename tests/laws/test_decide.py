@@ -1,16 +1,33 @@
 """What is always true of decide: it ends, it is deterministic, it acts with preconditions, gangs stay whole."""
 
+from datetime import timedelta
+
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pyjobset.objects import conditions as words
+from pyjobset.objects import features as gates
 from pyjobset.objects.resources import JOBS, POD_GROUPS, WORKLOADS
 from pyjobset.reconciler.decide import decide
 from pyjobset.reconciler.decision import CREATION_ORDER, Create
 from tests.builders import TinyServer, jobset, merged, replicated_job
 
 POLICIES = st.sampled_from([{"gang": {}}, {"basic": {}}])
+ACTIONS = ("FailJobSet", "RestartJobSet", "RestartJob", "RestartJobSetAndIgnoreMaxRestarts")
+RULES = st.fixed_dictionaries(
+    {"action": st.sampled_from([*ACTIONS, "RestartJobAndIgnoreMaxRestarts"])},
+    optional={
+        "targetReplicatedJobs": st.sampled_from([["r0"], ["r1", "r2"]]),
+        "onJobFailureReasons": st.sampled_from([["PodFailurePolicy"], ["BackoffLimitExceeded"]]),
+        "onJobFailureMessagePatterns": st.sampled_from([["oom"], ["."], ["(?=not RE2)"]]),
+    },
+)
+FEATURE_SETS = st.frozensets(
+    st.sampled_from(
+        [gates.RESTART_JOB, gates.EXECUTION_ATTEMPTS_TRACKING, gates.ACTIVE_DEADLINE_SECONDS, gates.ELASTIC_JOBSET]
+    )
+).map(lambda chosen: chosen | {gates.WORKLOAD_AWARE_SCHEDULING})
 
 
 @st.composite
@@ -29,7 +46,15 @@ def jobsets(draw: st.DrawFn) -> msgspec.Struct:
     if order == "InOrder":
         spec["startupPolicy"] = {"startupPolicyOrder": "InOrder"}
     if draw(st.booleans()):
-        spec["failurePolicy"] = {"maxRestarts": draw(st.integers(0, 2))}
+        strategy = draw(st.sampled_from(["Recreate", "BlockingRecreate"]))
+        rules = draw(st.lists(RULES, max_size=3))
+        spec["failurePolicy"] = {
+            "maxRestarts": draw(st.integers(0, 2)),
+            "restartStrategy": strategy,
+            "rules": [rule | {"name": f"rule{i}"} for i, rule in enumerate(rules)],
+        }
+    if draw(st.booleans()):
+        spec["activeDeadlineSeconds"] = draw(st.integers(1, 100))
     model = draw(st.sampled_from(["none", "default", "entries", "jobs"]))
     if model == "default":
         spec["scheduling"] = {} if order else {"schedulingPolicy": draw(POLICIES)}
@@ -46,13 +71,13 @@ def jobsets(draw: st.DrawFn) -> msgspec.Struct:
     return jobset(*jobs, **spec)
 
 
-ACTS = st.lists(
-    st.tuples(
-        st.sampled_from(["run", "succeed", "fail", "suspend", "resume", "lose-group", "lose-workload", "lose-job"]),
-        st.integers(0, 8),
-    ),
-    max_size=12,
-)
+def servers() -> st.SearchStrategy[TinyServer]:
+    return st.builds(lambda js, features: TinyServer(js, features=features), jobsets(), FEATURE_SETS)
+
+
+EVENTS = ["run", "succeed", "fail", "suspend", "resume", "lose-group", "lose-workload", "lose-job", "pass"]
+ACTS = st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(0, 8)), max_size=12)
+REASONS = ("BackoffLimitExceeded", "PodFailurePolicy")
 
 
 def act(server: TinyServer, what: str, which: int) -> None:
@@ -63,8 +88,12 @@ def act(server: TinyServer, what: str, which: int) -> None:
         case "run" if name:
             pods = server.jobs[name].spec.parallelism
             server.set_status(name, active=pods, ready=pods)
-        case "succeed" | "fail" if name:
-            server.finish(name, failed=what == "fail")
+        case "succeed" if name:
+            server.finish(name)
+        case "fail" if name:
+            server.finish(name, failed=True, reason=REASONS[which % 2], message="oom" if which % 3 else "")
+        case "pass":
+            server.now += timedelta(seconds=which * 10)
         case "suspend" | "resume":
             server.jobset = merged(server.jobset, {"spec": {"suspend": what == "suspend"}})
         case "lose-group" if server.pod_groups:
@@ -75,9 +104,8 @@ def act(server: TinyServer, what: str, which: int) -> None:
             del server.jobs[name]
 
 
-@given(jobsets(), ACTS)
-def test_it_settles_after_anything_and_then_decides_nothing(js, acts) -> None:  # type: ignore[no-untyped-def]
-    server = TinyServer(js)
+@given(servers(), ACTS)
+def test_it_settles_after_anything_and_then_decides_nothing(server, acts) -> None:  # type: ignore[no-untyped-def]
     server.settle()
     for what, which in acts:
         act(server, what, which)
@@ -88,9 +116,8 @@ def test_it_settles_after_anything_and_then_decides_nothing(js, acts) -> None:  
         assert quiet.events == ()
 
 
-@given(jobsets(), ACTS)
-def test_every_job_names_a_group_that_exists_or_nothing_runs(js, acts) -> None:  # type: ignore[no-untyped-def]
-    server = TinyServer(js)
+@given(servers(), ACTS)
+def test_every_job_names_a_group_that_exists_or_nothing_runs(server, acts) -> None:  # type: ignore[no-untyped-def]
     server.settle()
     for what, which in acts:
         act(server, what, which)
@@ -106,9 +133,8 @@ def test_every_job_names_a_group_that_exists_or_nothing_runs(js, acts) -> None: 
             assert group.pod_group_name in server.pod_groups
 
 
-@given(jobsets(), ACTS)
-def test_the_same_observation_gives_the_same_decision(js, acts) -> None:  # type: ignore[no-untyped-def]
-    server = TinyServer(js)
+@given(servers(), ACTS)
+def test_the_same_observation_gives_the_same_decision(server, acts) -> None:  # type: ignore[no-untyped-def]
     for what, which in acts:
         server.step()
         act(server, what, which)
@@ -116,9 +142,8 @@ def test_the_same_observation_gives_the_same_decision(js, acts) -> None:  # type
     assert decide(observation) == decide(observation)
 
 
-@given(jobsets(), ACTS)
-def test_preconditions_and_order_of_creation(js, acts) -> None:  # type: ignore[no-untyped-def]
-    server = TinyServer(js)
+@given(servers(), ACTS)
+def test_preconditions_and_order_of_creation(server, acts) -> None:  # type: ignore[no-untyped-def]
     for what, which in acts:
         decision = server.step()
         ranks = [CREATION_ORDER.index(a.resource) for a in decision.actions if isinstance(a, Create)]
@@ -130,22 +155,50 @@ def test_preconditions_and_order_of_creation(js, acts) -> None:  # type: ignore[
         act(server, what, which)
 
 
-@given(jobsets(), ACTS)
-def test_terminal_stays_terminal_and_restarts_never_fall(js, acts) -> None:  # type: ignore[no-untyped-def]
-    server = TinyServer(js)
-    terminal, restarts = "", 0
+def counters(server: TinyServer) -> list[int]:
+    """Everything that only grows, as numbers: restarts, those that count, attempts, restarts of single Jobs."""
+    status = server.jobset.status
+    singles = [sum(s.job_restarts) for s in status.replicated_jobs_status if s.job_restarts]
+    attempts = -1 if status.execution_attempts is None else status.execution_attempts
+    return [status.restarts, status.restarts_count_towards_max, attempts, sum(singles)]
+
+
+@given(servers(), ACTS)
+def test_terminal_stays_terminal_and_counters_never_fall(server, acts) -> None:  # type: ignore[no-untyped-def]
+    terminal, before = "", counters(server)
+    policy = server.jobset.spec.failure_policy
+    most = policy.max_restarts if policy else 0
     for what, which in acts:
         server.settle()
         state = server.jobset.status.terminal_state
         assert not terminal or state == terminal
-        assert restarts <= server.jobset.status.restarts <= 2
-        terminal, restarts = state, server.jobset.status.restarts
+        status = server.jobset.status
+        counted = [s.job_restarts_count_towards_max for s in status.replicated_jobs_status]
+        assert status.restarts_count_towards_max + sum(sum(c) for c in counted if c) <= most
+        after = counters(server)
+        assert all(old <= new for old, new in zip(before, after, strict=True))
+        terminal, before = state, after
         act(server, what, which)
 
 
-@given(jobsets(), st.permutations(range(6)))
-def test_the_order_of_the_observed_objects_does_not_matter(js, order) -> None:  # type: ignore[no-untyped-def]
-    server = TinyServer(js)
+@given(servers(), ACTS)
+def test_an_attempt_is_a_first_run_a_resume_or_a_restart(server, acts) -> None:  # type: ignore[no-untyped-def]
+    """Counted without looking at the controller: what happened to a JobSet that had time to settle each time."""
+    resumes, has_run, is_suspended = 0, False, False
+    for what, which in [*acts, ("run", 0)]:
+        server.settle()
+        if not server.jobset.status.terminal_state and any(rj.replicas for rj in server.jobset.spec.replicated_jobs):
+            suspend = bool(server.jobset.spec.suspend)
+            resumes += is_suspended and has_run and not suspend
+            has_run, is_suspended = has_run or not suspend, suspend
+            if gates.EXECUTION_ATTEMPTS_TRACKING in server.features:
+                expected = resumes + server.jobset.status.restarts if has_run else None
+                assert server.jobset.status.execution_attempts == expected
+        act(server, what, which)
+
+
+@given(servers(), st.permutations(range(6)))
+def test_the_order_of_the_observed_objects_does_not_matter(server, order) -> None:  # type: ignore[no-untyped-def]
     server.step()
     for index, name in enumerate(list(server.jobs)):
         if index % 2:
@@ -155,9 +208,9 @@ def test_the_order_of_the_observed_objects_does_not_matter(js, order) -> None:  
     assert decide(server.observe(jobs=shuffled)) == decide(observation)
 
 
-@given(jobsets())
-def test_a_completed_jobset_leaves_no_reservation(js) -> None:  # type: ignore[no-untyped-def]
-    server = TinyServer(merged(js, {"spec": {"suspend": False}}))
+@given(servers())
+def test_a_completed_jobset_leaves_no_reservation(server) -> None:  # type: ignore[no-untyped-def]
+    server.jobset = merged(server.jobset, {"spec": {"suspend": False}})
     for _ in range(20):
         server.settle()
         if server.jobset.status.terminal_state:
