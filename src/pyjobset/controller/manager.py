@@ -16,6 +16,7 @@ from pyjobset.controller.events import EventSender
 from pyjobset.controller.gates_probe import GatesProbe
 from pyjobset.controller.health import serve_health
 from pyjobset.controller.log import Log, configure
+from pyjobset.controller.metrics import Reviews
 from pyjobset.controller.options import Options
 from pyjobset.controller.pace import Pace
 from pyjobset.controller.queue import Queue
@@ -56,6 +57,7 @@ class Manager:
         self._options = options
         self._queue = Queue()
         self._events = EventSender(client)
+        self._reviews = Reviews()
         refusals, pace = Refusals(), Pace()
         self.watches = Watches(
             client,
@@ -90,7 +92,7 @@ class Manager:
         address = self._options.health_address
         health = None if address is None else await serve_health(address, lambda: self.is_ready)
         try:
-            async with self._webhooks(), self._parts:
+            async with self._webhooks(), self._metrics(), self._parts:
                 self._start(self._live())
                 await stop.wait()
                 await self._finish()
@@ -106,7 +108,25 @@ class Manager:
             return nullcontext()
         from pyjobset.controller.webhook.server import serving  # 4 MB that a controller without webhooks does without
 
-        return serving(self._options.webhooks, self._options.features)
+        return serving(self._options.webhooks, self._options.features, reviews=self._reviews)
+
+    def _metrics(self) -> AbstractAsyncContextManager[Any]:
+        if self._options.metrics is None:
+            return nullcontext()
+        from pyjobset.controller.metrics_page import Sources  # its library is 2 MB, and that of the server more
+        from pyjobset.controller.metrics_server import serving
+
+        client = self._client
+        sources = Sources(
+            self.reconciler.counters,
+            self._queue,
+            self.caches,
+            self._reviews,
+            client.answers,
+            host=client.server.partition("://")[2],
+            now=asyncio.get_running_loop().time,
+        )
+        return serving(self._options.metrics, sources, client)
 
     async def _live(self) -> None:
         await self._wait_served()
