@@ -71,6 +71,7 @@ def test_a_name_that_would_mean_another_resource_is_refused(place: str, bad: str
     [
         ({"resource_version": "7"}, {"resourceVersion": ["7"]}),
         ({"resource_version": "7", "label_selector": "a"}, {"resourceVersion": ["7"], "labelSelector": ["a"]}),
+        ({"field_selector": "metadata.name=a"}, {"fieldSelector": ["metadata.name=a"]}),
         (
             {"is_streaming_list": True},
             {"sendInitialEvents": ["true"], "resourceVersionMatch": ["NotOlderThan"]},

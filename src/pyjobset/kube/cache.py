@@ -47,6 +47,7 @@ class Cache(Generic[T]):
         *,
         namespace: str | None = None,
         label_selector: str = "",
+        field_selector: str = "",
         on_change: OnChange[T] | None = None,
         indexes: Mapping[str, Callable[[T], Iterable[str]]] = {},
     ) -> None:
@@ -62,6 +63,7 @@ class Cache(Generic[T]):
         self._client = client
         self._namespace = namespace
         self._label_selector = label_selector
+        self._field_selector = field_selector
         self._on_change = on_change
         self._store: Store[T] = Store({name: _guarded(name, function) for name, function in indexes.items()})
         self._mirror: Mirror[T] = Mirror(self._store, self._report)
@@ -161,6 +163,7 @@ class Cache(Generic[T]):
             self.resource,
             self._namespace,
             label_selector=self._label_selector,
+            field_selector=self._field_selector,
             resource_version="" if is_streaming_list else str(self._mirror.version),
             is_streaming_list=is_streaming_list,
         )
@@ -202,7 +205,12 @@ class Cache(Generic[T]):
     async def _list_pages(self) -> None:
         request = requests.list_(self.resource, self._namespace)
         decode = EventDecoder(request, self.resource.type).decode_item
-        pages = self._client.pages(self.resource, self._namespace, label_selector=self._label_selector)
+        pages = self._client.pages(
+            self.resource,
+            self._namespace,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+        )
         listed = 0
         async with aclosing(pages):
             async for page in pages:

@@ -173,6 +173,7 @@ class Client:
         namespace: str | None = None,
         *,
         label_selector: str = "",
+        field_selector: str = "",
         resource_version: str = "",
         is_streaming_list: bool = False,
     ) -> AsyncGenerator[WatchEvent[T] | Bookmark | Unreadable, None]:
@@ -183,6 +184,7 @@ class Client:
             resource,
             namespace,
             label_selector=label_selector,
+            field_selector=field_selector,
             resource_version=resource_version,
             is_streaming_list=is_streaming_list,
             timeout_seconds=int(requests.WATCH_TIMEOUT_SECONDS * random.uniform(1.0, 1.5)),  # noqa: S311
