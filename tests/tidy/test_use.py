@@ -8,7 +8,7 @@ import pytest
 
 from tests.tidy.house import Ratchet, Source, python, without
 
-WAYS_IN = ("pyjobset", "pyjobset.__main__", "pyjobset.cli.main")
+WAYS_IN = ("pyjobset", "pyjobset.__main__", "pyjobset.cli.main", "pyjobset.agent.main")
 PURE = ("errors", "objects", "rules", "compiler", "reconciler")
 VOCABULARY = ("src/pyjobset/objects/labels.py", "src/pyjobset/objects/conditions.py")
 
