@@ -309,3 +309,8 @@ def test_a_child_job_follows_the_jobset_it_is_compiled_for() -> None:
     assert attempts(restarted, DEFAULTS) == ("1", None)
     assert attempts(restarted, DEFAULTS | {gates.RESTART_JOB}) == ("1", "0")
     assert attempts(js, DEFAULTS) == ("0", None)
+
+
+def test_a_job_never_deletes_itself() -> None:
+    """It would take its result along: the controller would take it for one that is missing, and run it again."""
+    assert "ttlSecondsAfterFinished" not in compiled(jobset(with_template(ttlSecondsAfterFinished=0)))["spec"]

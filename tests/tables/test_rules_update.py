@@ -23,6 +23,7 @@ from tests.manifests import (
     mounted,
     seen,
 )
+from tests.tables.test_rules_create import IN_PLACE
 
 GROWN = {f"{WORKERS}.template.spec.parallelism": 4, f"{WORKERS}.template.spec.completions": 4}
 WORKERS_META = f"{WORKERS}.template.spec.template.metadata"
@@ -234,22 +235,16 @@ WARNINGS = [
         SHARED | {POD_CLAIM: [{"name": "c", "resourceClaimTemplateName": "t"}]},
     ),
     Case(
-        "not-built-yet",
-        "spec.ttlSecondsAfterFinished",
-        {"spec.ttlSecondsAfterFinished": 60},
-        {"spec.ttlSecondsAfterFinished": ABSENT},
+        "job-ttl-ignored",
+        f"{WORKERS}.template.spec.ttlSecondsAfterFinished",
+        {f"{WORKERS}.template.spec.ttlSecondsAfterFinished": 0},
+        {"spec.ttlSecondsAfterFinished": 0},
     ),
     Case(
         "not-built-yet",
         "spec.failurePolicy.restartStrategy",
-        {"spec.failurePolicy": {"restartStrategy": "BlockingRecreate"}},
-        {"spec.failurePolicy": {"restartStrategy": "Recreate", "maxRestarts": 3}},
-    ),
-    Case(
-        "not-built-yet",
-        "spec.failurePolicy.rules",
-        {"spec.failurePolicy": {"rules": [{"name": "a", "action": "FailJobSet"}]}},
-        {"spec.failurePolicy": {"rules": []}},
+        IN_PLACE,
+        {"spec.failurePolicy": {"restartStrategy": "BlockingRecreate", "maxRestarts": 3}},
     ),
     Case("no-jobs", "spec.replicatedJobs", {"spec.replicatedJobs": []}, {"spec.replicatedJobs": jobs("a")}),
     Case("no-jobs", "spec.replicatedJobs", {f"{DRIVER}.replicas": 0, f"{WORKERS}.replicas": 0}, {}),

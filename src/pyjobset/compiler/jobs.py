@@ -25,6 +25,10 @@ from pyjobset.objects.template import mapping_at, saturated
 from pyjobset.rules.defaults import with_defaults
 
 
+TTL = "ttlSecondsAfterFinished"
+"""Left out of a Job: one that deletes itself takes its result along, and would be created and run again."""
+
+
 class ChildJob(msgspec.Struct, frozen=True, eq=False):
     """One expected child Job. Made by `child_jobs`, by the thousand, which is why it is a msgspec struct."""
 
@@ -157,7 +161,7 @@ def _base(jobset: JobSet, replicated_job: ReplicatedJob, features: Features) -> 
         job_annotations={**mapping_at(job_metadata, "annotations"), **annotations},
         pod_labels={**mapping_at(pod_metadata, "labels"), **both},
         pod_annotations={**mapping_at(pod_metadata, "annotations"), **annotations},
-        spec=_without(mapping_at(template, "spec"), "template"),
+        spec=_without(mapping_at(template, "spec"), "template", TTL),
         pod_template=_without(pod_template, "metadata", "spec"),
         pod_metadata=dict(pod_metadata),
         pod_spec=_pod_spec(jobset, mapping_at(pod_template, "spec"), by_node_selector=by_node_selector),

@@ -407,6 +407,13 @@ CLAIM_UNUSED = Rule(
     "add the same entry to the pod template's resourceClaims",
     "warning",
 )
+JOB_TTL_IGNORED = Rule(
+    "job-ttl-ignored",
+    "spec.replicatedJobs[].template.spec.ttlSecondsAfterFinished",
+    "is ignored: a Job that deletes itself takes its result along, and would run again",
+    "set ttlSecondsAfterFinished of the JobSet: it deletes its Jobs too",
+    "warning",
+)
 NO_JOBS = Rule(
     "no-jobs",
     "spec.replicatedJobs",

@@ -8,7 +8,7 @@ from pyjobset.objects import labels
 from pyjobset.objects.features import Features
 from pyjobset.objects.jobset import JobSet, ReplicatedJob, ReplicatedJobScheduling
 from pyjobset.objects.scheduling import PodGroupResourceClaim
-from pyjobset.objects.template import pod_spec
+from pyjobset.objects.template import mapping_at, pod_spec
 from pyjobset.rules import registry
 from pyjobset.rules.startup import is_in_order
 
@@ -17,6 +17,11 @@ def breaches(jobset: JobSet, features: Features) -> Iterator[Problem]:
     yield from (registry.NOT_BUILT_YET.at(path) for path in _not_built_yet(jobset))
     if not any(replicated_job.replicas > 0 for replicated_job in jobset.spec.replicated_jobs):
         yield registry.NO_JOBS.at("spec.replicatedJobs")
+    for i, replicated_job in enumerate(jobset.spec.replicated_jobs):
+        seconds = mapping_at(replicated_job.template, "spec").get("ttlSecondsAfterFinished")
+        if seconds is not None:
+            path = f"spec.replicatedJobs[{i}].template.spec.ttlSecondsAfterFinished"
+            yield registry.JOB_TTL_IGNORED.at(path, seconds)
     if is_in_order(jobset):
         yield registry.STARTUP_POLICY_DEPRECATED.at("spec.startupPolicy", "InOrder")
     scheduling = jobset.spec.scheduling
@@ -33,14 +38,8 @@ def breaches(jobset: JobSet, features: Features) -> Iterator[Problem]:
 def _not_built_yet(jobset: JobSet) -> Iterator[str]:
     """Fields whose policy the reconciler lacks. Silence would be worse: people count on what was accepted."""
     spec, policy = jobset.spec, jobset.spec.failure_policy
-    if policy is not None and policy.rules:
-        yield "spec.failurePolicy.rules"
-    if policy is not None and policy.restart_strategy != "Recreate":
+    if policy is not None and policy.restart_strategy == "InPlaceRestart":
         yield "spec.failurePolicy.restartStrategy"
-    if spec.ttl_seconds_after_finished is not None:
-        yield "spec.ttlSecondsAfterFinished"
-    if spec.active_deadline_seconds is not None:
-        yield "spec.activeDeadlineSeconds"
     if spec.volume_claim_policies:
         yield "spec.volumeClaimPolicies"
     if labels.EXCLUSIVE_TOPOLOGY in jobset.metadata.annotations:
