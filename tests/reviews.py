@@ -58,7 +58,8 @@ def patched(manifest: Manifest, response: Manifest) -> Manifest:
     for operation in json.loads(base64.b64decode(response["patch"])):
         assert set(operation) == {"op", "path", "value"}
         assert operation["op"] == "add"
-        *way, last = operation["path"].removeprefix("/").split("/")
+        steps = operation["path"].removeprefix("/").split("/")
+        *way, last = (step.replace("~1", "/").replace("~0", "~") for step in steps)
         target: Any = result
         for step in way:
             target = target[int(step)] if isinstance(target, list) else target[step]

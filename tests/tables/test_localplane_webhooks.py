@@ -41,16 +41,24 @@ class Server:
 def test_the_configurations(mutating: bool) -> None:
     first, second = webhooks.configurations(7000, b"PEM")
     configuration: Any = first if mutating else second
-    word, letter = ("mutating", "m") if mutating else ("validating", "v")
+    word, letter, verb = ("mutating", "m", "mutate") if mutating else ("validating", "v", "validate")
     assert configuration["metadata"]["name"] == f"jobset-{word}-webhook-configuration"
-    (webhook,) = configuration["webhooks"]
-    path = f"/{'mutate' if mutating else 'validate'}-jobset-x-k8s-io-v1alpha2-jobset"
-    assert webhook == {
+    of_jobsets, of_pods = configuration["webhooks"]
+
+    def common(path: str) -> dict[str, Any]:
+        return {
+            "clientConfig": {
+                "url": f"https://127.0.0.1:7000/{verb}-{path}",
+                "caBundle": base64.b64encode(b"PEM").decode(),
+            },
+            "failurePolicy": "Fail",
+            "sideEffects": "None",
+            "timeoutSeconds": 10,
+            "admissionReviewVersions": ["v1"],
+        }
+
+    assert of_jobsets == common("jobset-x-k8s-io-v1alpha2-jobset") | {
         "name": f"{letter}jobset.kb.io",
-        "clientConfig": {
-            "url": f"https://127.0.0.1:7000{path}",
-            "caBundle": base64.b64encode(b"PEM").decode(),
-        },
         "rules": [
             {
                 "apiGroups": ["jobset.x-k8s.io"],
@@ -59,10 +67,13 @@ def test_the_configurations(mutating: bool) -> None:
                 "resources": ["jobsets"],
             }
         ],
-        "failurePolicy": "Fail",
-        "sideEffects": "None",
-        "timeoutSeconds": 10,
-        "admissionReviewVersions": ["v1"],
+    }
+    (condition,) = of_pods.pop("matchConditions")
+    assert condition["name"]
+    assert of_pods == common("-v1-pod") | {
+        "name": f"{letter}pod.kb.io",
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
+        "objectSelector": {"matchExpressions": [{"key": "jobset.sigs.k8s.io/jobset-name", "operator": "Exists"}]},
     }
 
 

@@ -21,6 +21,7 @@ from pyjobset.objects import labels, names
 from pyjobset.objects.features import Features
 from pyjobset.objects.jobset import JobSet, ReplicatedJob
 from pyjobset.objects.meta import Manifest
+from pyjobset.objects.placement import annotations_of as placement_annotations
 from pyjobset.objects.template import mapping_at, saturated
 from pyjobset.rules.defaults import with_defaults
 
@@ -151,7 +152,7 @@ def _base(jobset: JobSet, replicated_job: ReplicatedJob, features: Features) -> 
     job_metadata = mapping_at(template, "metadata")
     pod_template = mapping_at(template, "spec", "template")
     pod_metadata = mapping_at(pod_template, "metadata")
-    exclusive = _exclusive_placement(jobset, job_metadata)
+    exclusive = placement_annotations(jobset, replicated_job)
     by_node_selector = exclusive.keys() >= {labels.EXCLUSIVE_TOPOLOGY, labels.NODE_SELECTOR}
     both = _common_labels(jobset, replicated_job)
     annotations = both | exclusive | _execution_attempt(jobset, features)
@@ -191,14 +192,6 @@ def _common_labels(jobset: JobSet, replicated_job: ReplicatedJob) -> dict[str, s
     }
     coordinator = names.coordinator_endpoint(jobset)
     return common if coordinator is None else {**common, labels.COORDINATOR: coordinator}
-
-
-def _exclusive_placement(jobset: JobSet, job_metadata: Mapping[str, Any]) -> dict[str, str]:
-    """The annotations of exclusive placement. The template's own win over those of the whole JobSet."""
-    keys = (labels.EXCLUSIVE_TOPOLOGY, labels.NODE_SELECTOR)
-    of_jobset = jobset.metadata.annotations if labels.EXCLUSIVE_TOPOLOGY in jobset.metadata.annotations else {}
-    chosen = {**of_jobset, **mapping_at(job_metadata, "annotations")}
-    return {key: chosen[key] for key in keys if key in chosen}
 
 
 def _execution_attempt(jobset: JobSet, features: Features) -> dict[str, str]:

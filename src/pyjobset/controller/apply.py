@@ -14,12 +14,14 @@ from datetime import datetime
 from pyjobset.controller.refusals import Memory, Target
 from pyjobset.controller.writes import Writer
 from pyjobset.errors import ForeignObject, JobSetError, OutcomeUnknown, Refused, Unavailable
+from pyjobset.objects.resources import PODS
 from pyjobset.reconciler.decision import CREATION_ORDER, Action, Decision, Delete
 
 PARALLEL = 50
 """Requests at a time for one JobSet, as the original controller does."""
 DELETES = "deletes"
-WAVES = (DELETES, *(resource.kind for resource in CREATION_ORDER))
+WAVES = (DELETES, *(resource.kind for resource in CREATION_ORDER), PODS.kind)
+"""Pods last: a right that lacks for them holds up nothing else."""
 
 Chains = dict[Target, list[Action]]
 """The actions on each object, in order."""

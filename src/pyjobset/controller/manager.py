@@ -75,7 +75,9 @@ class Manager:
             self._events,
             features=options.features,
             has_pods=self._has_pods,
+            watch_nodes=self._watch_nodes,
             now=now,
+            defers_suspended=options.defers_suspended,
             refusals=refusals,
             pace=pace,
             accepts=lambda: self._gates.accepts,
@@ -106,9 +108,14 @@ class Manager:
         """They are there before the manager is ready, and as long as it writes."""
         if self._options.webhooks is None:
             return nullcontext()
+        from pyjobset.controller.webhook.dry_run import DryRun
+        from pyjobset.controller.webhook.leaders import Leaders
         from pyjobset.controller.webhook.server import serving  # 4 MB that a controller without webhooks does without
 
-        return serving(self._options.webhooks, self._options.features, reviews=self._reviews)
+        features = self._options.features
+        look = DryRun(self._client, features) if self._options.dry_runs_job_templates else None
+        lookup = Leaders(self._client, self.caches)
+        return serving(self._options.webhooks, features, look, lookup=lookup, reviews=self._reviews)
 
     def _metrics(self) -> AbstractAsyncContextManager[Any]:
         if self._options.metrics is None:
@@ -196,6 +203,11 @@ class Manager:
             self._start(pods.run())
             self._start(self._wake_those_that_need(pods))
         return self._goes_without_pods or (self.caches.pods is not None and self.caches.pods.is_synced)
+
+    def _watch_nodes(self) -> None:
+        """Nobody waits for them: a node that is not known yet wakes who needs it when it comes."""
+        if self.caches.nodes is None:
+            self._start(self.watches.add_nodes().run())
 
     async def _wake_those_that_need(self, pods: Cache[Pod]) -> None:
         """Pods only tell how the gangs are doing: when they cannot be listed, gangs run all the same."""

@@ -4,25 +4,30 @@ Children are those whose controller ownerReference has the JobSet's uid; labels 
 caches show our own writes at once (write-through), so an observation is never older than what this process did.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from pyjobset.kube.cache import Cache
 from pyjobset.objects import names
-from pyjobset.objects.batch import Job, Pod, Service
+from pyjobset.objects.batch import Job, Node, Pod, Service
 from pyjobset.objects.features import Features
 from pyjobset.objects.jobset import JobSet
-from pyjobset.objects.meta import Struct
+from pyjobset.objects.meta import Struct, controller_of
+from pyjobset.objects.placement import LEADER_INDEX
 from pyjobset.objects.resources import Resource
 from pyjobset.objects.scheduling import PodGroup, Workload
 from pyjobset.reconciler.observation import Observation, Refusal
 
+LEADERS = "leaders"
+"""The index of the pods by the uid of the Job that they lead (exclusive placement)."""
+
 
 @dataclass(slots=True)
 class Caches:
-    """One watch cache a kind. The scheduling kinds are there when their gate is on, pods once a JobSet needs them."""
+    """One watch cache a kind. The scheduling kinds are there when their gate is on, pods and nodes once a JobSet needs
+    them."""
 
     jobsets: Cache[JobSet]
     jobs: Cache[Job]
@@ -30,12 +35,13 @@ class Caches:
     workloads: Cache[Workload] | None = None
     pod_groups: Cache[PodGroup] | None = None
     pods: Cache[Pod] | None = None
+    nodes: Cache[Node] | None = None
 
     def of(self, resource: Resource[Struct]) -> Cache[Any] | None:
         return {cache.resource.plural: cache for cache in self.all()}.get(resource.plural)
 
     def all(self) -> tuple[Cache[Any], ...]:
-        caches = (self.jobsets, self.jobs, self.services, self.workloads, self.pod_groups, self.pods)
+        caches = (self.jobsets, self.jobs, self.services, self.workloads, self.pod_groups, self.pods, self.nodes)
         return tuple(cache for cache in caches if cache is not None)
 
     @property
@@ -51,12 +57,14 @@ def observe(
     features: Features,
     refusals: tuple[Refusal, ...] = (),
     with_pods: bool = False,
+    with_nodes: bool = False,
     defers_suspended: bool = False,
     accepts: Mapping[str, str] | None = None,
 ) -> Observation:
     uid = jobset.metadata.uid
     jobs = tuple(caches.jobs.by_owner(uid))
     services = caches.services.by_owner(uid)
+    pods = _pods(caches.pods, jobs) if with_pods else ()
     return Observation(
         jobset=jobset,
         now=now,
@@ -64,7 +72,8 @@ def observe(
         service=next((s for s in services if s.metadata.name == names.subdomain(jobset)), None),
         workloads=tuple(caches.workloads.by_owner(uid)) if caches.workloads is not None else (),
         pod_groups=tuple(caches.pod_groups.by_owner(uid)) if caches.pod_groups is not None else (),
-        pods=_pods(caches.pods, jobs) if with_pods else (),
+        pods=pods,
+        nodes=_nodes(caches.nodes, pods or ()) if with_nodes else (),
         refusals=refusals,
         features=features,
         has_scheduling_api=caches.has_scheduling_api,
@@ -77,3 +86,19 @@ def _pods(cache: Cache[Pod] | None, jobs: tuple[Job, ...]) -> tuple[Pod, ...] | 
     if cache is None or not cache.is_synced:
         return None
     return tuple(pod for job in jobs for pod in cache.by_owner(job.metadata.uid))
+
+
+def _nodes(cache: Cache[Node] | None, pods: Iterable[Pod]) -> tuple[Node, ...]:
+    """Those on which the pods are, as far as they are known."""
+    if cache is None:
+        return ()
+    names_of_nodes = dict.fromkeys(pod.spec.node_name for pod in pods if pod.spec.node_name)
+    return tuple(node for name in names_of_nodes if (node := cache.get("", name)) is not None)
+
+
+def led_jobs(pod: Pod) -> tuple[str, ...]:
+    """For the index LEADERS."""
+    owner = controller_of(pod.metadata.owner_references)
+    if owner is None or pod.metadata.annotations.completion_index != LEADER_INDEX:
+        return ()
+    return (owner.uid,)

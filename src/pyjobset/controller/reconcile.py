@@ -28,7 +28,7 @@ from pyjobset.kube.client import Client
 from pyjobset.objects.features import Features
 from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.meta import Key
-from pyjobset.reconciler.decide import decide, is_concerned, needs_pods
+from pyjobset.reconciler.decide import decide, is_concerned, needs_nodes, needs_pods
 from pyjobset.reconciler.decision import Create, Decision
 from pyjobset.reconciler.observation import Observation, Refusal
 
@@ -63,6 +63,7 @@ class Reconciler:
         *,
         features: Features,
         has_pods: Callable[[], bool],
+        watch_nodes: Callable[[], None],
         refusals: Refusals,
         pace: Pace,
         decide: Callable[[Observation], Decision] = decide,
@@ -77,6 +78,7 @@ class Reconciler:
         self.events = events
         self.features = features
         self.has_pods = has_pods
+        self.watch_nodes = watch_nodes
         self.decide = decide
         self.now = now
         self.defers_suspended = defers_suspended
@@ -139,6 +141,9 @@ class _Run:
     async def execute(self) -> float | None:
         reconciler, jobset = self._all, self._jobset
         with_pods = needs_pods(jobset, reconciler.features)
+        with_nodes = needs_nodes(jobset)
+        if with_nodes:
+            reconciler.watch_nodes()
         if with_pods and not reconciler.has_pods():
             return None
         counters, loop = reconciler.counters, asyncio.get_running_loop()
@@ -156,6 +161,7 @@ class _Run:
             features=reconciler.features,
             refusals=memory.refusals(),
             with_pods=with_pods,
+            with_nodes=with_nodes,
             defers_suspended=reconciler.defers_suspended,
             accepts=reconciler.accepts(),
         )

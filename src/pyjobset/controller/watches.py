@@ -1,14 +1,14 @@
 """The watch caches of the controller, and which JobSets run because of a change in them. Made by the manager.
 
 A child wakes the JobSet that its controller ownerReference names. News that needs no action in a hurry is gathered for
-a moment (pace), our own writes coming back among it. Pods are watched only once a JobSet needs them.
+a moment (pace), our own writes coming back among it. Pods and nodes are watched only once a JobSet needs them.
 """
 
 import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from pyjobset.controller.observe import Caches
+from pyjobset.controller.observe import LEADERS, Caches, led_jobs
 from pyjobset.controller.pace import Pace, is_only_counts
 from pyjobset.controller.queue import Queue
 from pyjobset.controller.refusals import Refusals
@@ -16,12 +16,15 @@ from pyjobset.kube.cache import Cache
 from pyjobset.kube.client import Client
 from pyjobset.objects import features as gates
 from pyjobset.objects import labels
-from pyjobset.objects.batch import Pod
+from pyjobset.objects.batch import Node, Pod
 from pyjobset.objects.features import Features
 from pyjobset.objects.jobset import GROUP, KIND, JobSet
 from pyjobset.objects.meta import Key, controller_of
-from pyjobset.objects.resources import JOBS, JOBSETS, POD_GROUPS, PODS, SERVICES, WORKLOADS, Resource
-from pyjobset.reconciler.decide import needs_pods
+from pyjobset.objects.resources import JOBS, JOBSETS, NODES, POD_GROUPS, PODS, SERVICES, WORKLOADS, Resource
+from pyjobset.reconciler.decide import needs_nodes, needs_pods
+
+NODES_SECONDS = 1.0
+"""News of nodes is gathered so long: a cluster that starts has thousands at once."""
 
 
 class Watches:
@@ -44,6 +47,7 @@ class Watches:
         self._pace = pace
         self._refusals = refusals
         self._loop = asyncio.get_running_loop()
+        self._has_news_of_nodes = False
         self.caches = Caches(
             jobsets=Cache(client, JOBSETS, namespace=namespace, on_change=self._jobset_changed),
             jobs=self._children(JOBS, labels.JOBSET_NAME),
@@ -62,8 +66,15 @@ class Watches:
             namespace=self._namespace,
             label_selector=labels.JOBSET_NAME,
             on_change=self._pod_changed,
+            indexes={LEADERS: led_jobs},
         )
         return self.caches.pods
+
+    def add_nodes(self) -> Cache[Node]:
+        """The cache of the nodes, to be run."""
+        assert self.caches.nodes is None
+        self.caches.nodes = Cache(self._client, NODES, on_change=self._node_changed)
+        return self.caches.nodes
 
     def wake_all(self, which: Callable[[JobSet], bool] = lambda _: True) -> None:
         for jobset in self.caches.jobsets:
@@ -107,6 +118,18 @@ class Watches:
         jobset = self.caches.jobsets.get(key.namespace, key.name)
         if jobset is not None and needs_pods(jobset, self._features):
             self._wake_later(key)
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        """Only a node that comes or gets other labels may be what somebody waits for."""
+        is_same = old is not None and new is not None and old.metadata.labels == new.metadata.labels
+        if new is None or is_same or self._has_news_of_nodes:
+            return
+        self._has_news_of_nodes = True
+        self._loop.call_later(NODES_SECONDS, self._wake_for_nodes)
+
+    def _wake_for_nodes(self) -> None:
+        self._has_news_of_nodes = False
+        self.wake_all(needs_nodes)
 
     def _wake_later(self, key: Key) -> None:
         self._queue.add(key, after_seconds=self._pace.gather_seconds(key, self._loop.time()))

@@ -13,7 +13,7 @@ from pyjobset.kube.client import AlreadyExists, Client
 from pyjobset.objects import labels
 from pyjobset.objects.jobset import JobSet, JobSetStatus
 from pyjobset.objects.meta import Manifest, Struct, controller_of
-from pyjobset.objects.resources import JOBS, JOBSETS, Resource
+from pyjobset.objects.resources import JOBS, JOBSETS, PODS, Resource
 from pyjobset.reconciler.decision import Action, Create, Delete, JsonPatch, Patch
 
 UNPROCESSABLE = 422
@@ -98,8 +98,9 @@ class Writer:
                 self._namespace,
                 name,
                 _with_preconditions(action),
-                kind="merge",
+                kind="apply" if action.is_apply else "merge",
                 subresource=action.subresource,
+                force=action.is_apply,
             )
         except Refused as error:
             if error.code == UNPROCESSABLE and await self._is_stale(action):
@@ -134,7 +135,8 @@ class Writer:
         except NotFound:
             self._deleted(resource, name, uid)
             return
-        if resource is JOBSETS or self._is_ours(stored):
+        is_same_pod = resource is PODS and stored.metadata.uid == uid  # a pod belongs to its Job
+        if resource is JOBSETS or is_same_pod or self._is_ours(stored):
             self._wrote(resource, stored)
         else:
             self._deleted(resource, name, uid)
@@ -175,7 +177,10 @@ def _with_preconditions(action: Patch) -> Manifest:
     metadata["uid"] = action.uid
     if action.resource_version is not None:
         metadata["resourceVersion"] = action.resource_version
-    return {**action.patch, "metadata": metadata}
+    if not action.is_apply:
+        return {**action.patch, "metadata": metadata}
+    head = {"apiVersion": action.resource.api_version, "kind": action.resource.kind}
+    return {**head, **action.patch, "metadata": {"name": action.name, **metadata}}
 
 
 def _foreign(action: Create, namespace: str, owner: str) -> ForeignObject:

@@ -1,7 +1,8 @@
 """The plane's controller as the admission webhooks of JobSets: registered while it runs, else not. Used by `plane.py`.
 
 By URL, because the controller runs beside the API server and not in a pod. failurePolicy is Fail, as in a cluster:
-while the controller is down, no JobSet is created or changed. Status updates are another resource and never come here.
+while the controller is down, no JobSet is created or changed, and no pod of exclusive placement created. Other pods
+and status updates never come here.
 """
 
 import base64
@@ -14,7 +15,7 @@ from pyjobset.localplane.components import CONTROLLER
 from pyjobset.localplane.processes import wait_until
 from pyjobset.objects import admission
 from pyjobset.objects.jobset import API_VERSION, GROUP, KIND, VERSION
-from pyjobset.objects.resources import JOBSETS
+from pyjobset.objects.resources import JOBSETS, PODS
 
 TIMEOUT_SECONDS = 10
 _WAIT_SECONDS = 30
@@ -48,44 +49,55 @@ def unregister(server: ApiServer) -> None:
 
 def configurations(port: int, authority: bytes) -> list[Mapping[str, object]]:
     """The two objects. `authority` is the PEM certificate that signed the controller's."""
+
+    def webhook(name: str, path: str, operations: list[str]) -> dict[str, object]:
+        bundle = base64.b64encode(authority).decode()
+        return {
+            "name": name,
+            "clientConfig": {"url": f"https://127.0.0.1:{port}{path}", "caBundle": bundle},
+            **_rules(GROUP, VERSION, JOBSETS.plural, operations),
+            "failurePolicy": "Fail",
+            "sideEffects": "None",
+            "timeoutSeconds": TIMEOUT_SECONDS,
+            "admissionReviewVersions": ["v1"],
+        }
+
     return [
         _configuration(
             "MutatingWebhookConfiguration",
             admission.MUTATING_CONFIGURATION,
-            _webhook(admission.MUTATING_WEBHOOK, admission.MUTATE_PATH, ["CREATE"], port, authority),
+            webhook(admission.MUTATING_WEBHOOK, admission.MUTATE_PATH, ["CREATE"]),
+            webhook(admission.POD_MUTATING_WEBHOOK, admission.POD_MUTATE_PATH, ["CREATE"]) | _OF_PODS,
         ),
         _configuration(
             "ValidatingWebhookConfiguration",
             admission.VALIDATING_CONFIGURATION,
-            _webhook(admission.VALIDATING_WEBHOOK, admission.VALIDATE_PATH, ["CREATE", "UPDATE"], port, authority),
+            webhook(admission.VALIDATING_WEBHOOK, admission.VALIDATE_PATH, ["CREATE", "UPDATE"]),
+            webhook(admission.POD_VALIDATING_WEBHOOK, admission.POD_VALIDATE_PATH, ["CREATE"]) | _OF_PODS,
         ),
     ]
 
 
-def _configuration(kind: str, name: str, webhook: Mapping[str, object]) -> Mapping[str, object]:
+def _configuration(kind: str, name: str, *webhooks: Mapping[str, object]) -> Mapping[str, object]:
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": kind,
         "metadata": {"name": name, "labels": {_LABEL: _OURS}},
-        "webhooks": [webhook],
+        "webhooks": webhooks,
     }
 
 
-def _webhook(name: str, path: str, operations: list[str], port: int, authority: bytes) -> Mapping[str, object]:
-    return {
-        "name": name,
-        "clientConfig": {
-            "url": f"https://127.0.0.1:{port}{path}",
-            "caBundle": base64.b64encode(authority).decode(),
-        },
-        "rules": [
-            {"apiGroups": [GROUP], "apiVersions": [VERSION], "operations": operations, "resources": [JOBSETS.plural]}
-        ],
-        "failurePolicy": "Fail",
-        "sideEffects": "None",
-        "timeoutSeconds": TIMEOUT_SECONDS,
-        "admissionReviewVersions": ["v1"],
-    }
+def _rules(group: str, version: str, plural: str, operations: list[str]) -> dict[str, object]:
+    rule = {"apiGroups": [group], "apiVersions": [version], "operations": operations, "resources": [plural]}
+    return {"rules": [rule]}
+
+
+_OF_PODS: dict[str, object] = {
+    **_rules("", PODS.api_version, PODS.plural, ["CREATE"]),
+    "objectSelector": {"matchExpressions": [{"key": admission.POD_LABEL, "operator": "Exists"}]},
+    "matchConditions": [{"name": "exclusive-placement", "expression": admission.POD_CONDITION}],
+}
+"""What differs for the webhooks of pods."""
 
 
 def _name(manifest: Mapping[str, object]) -> str:

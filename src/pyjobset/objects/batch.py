@@ -22,6 +22,10 @@ class ChildLabels(Struct, frozen=True):
 
 class ChildAnnotations(Struct, frozen=True):
     group_template_name: str | None = field(default=None, name=labels.GROUP_TEMPLATE_NAME)
+    exclusive_topology: str | None = field(default=None, name=labels.EXCLUSIVE_TOPOLOGY)
+    node_selector: str | None = field(default=None, name=labels.NODE_SELECTOR)
+    completion_index: str | None = field(default=None, name=labels.COMPLETION_INDEX)
+    """Of a pod."""
     in_place_restart_attempt: str | None = field(default=None, name=labels.IN_PLACE_RESTART_ATTEMPT)
 
 
@@ -120,6 +124,7 @@ class Service(Struct, frozen=True):
 
 class PodSpec(Struct, frozen=True):
     node_name: str = ""
+    node_selector: dict[str, str] = {}
     scheduling_group: SchedulingGroup | None = None
 
 
@@ -139,6 +144,11 @@ class Pod(Struct, frozen=True):
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
+    @property
+    def is_live(self) -> bool:
+        """Neither over nor on its way out."""
+        return self.metadata.deletion_timestamp is None and self.status.phase not in ("Succeeded", "Failed")
+
 
 class Claim(Struct, frozen=True):
     """A PersistentVolumeClaim. Its spec stays a plain mapping: it is compared with what a template sets."""
@@ -149,6 +159,8 @@ class Claim(Struct, frozen=True):
 
 class NodeMeta(Struct, frozen=True):
     name: str = ""
+    namespace: str = ""
+    """A node has none; every cache asks for it."""
     uid: str = ""
     resource_version: str = ""
     deletion_timestamp: str | None = None

@@ -25,7 +25,8 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """JSON merge patch of our fields only. `resource_version` only where a lost update would matter."""
+    """JSON merge patch of our fields only. `resource_version` only where a lost update would matter. `is_apply`: server-
+    side apply instead, for an element of a list that others write too, such as a condition of a pod."""
 
     resource: Resource[Struct]
     name: str
@@ -33,6 +34,7 @@ class Patch:
     patch: Manifest
     resource_version: str | None = None
     subresource: str | None = None
+    is_apply: bool = False
 
 
 @dataclass(frozen=True, slots=True)

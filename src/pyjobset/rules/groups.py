@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pyjobset.errors import Problem
-from pyjobset.objects import labels, names
+from pyjobset.objects import labels, names, placement
 from pyjobset.objects.jobset import JobSet, ReplicatedJob, ReplicatedJobScheduling
 from pyjobset.objects.scheduling import TEMPLATES_MAX, SchedulingPolicy
 from pyjobset.objects.template import mapping_at, pod_spec, pods
@@ -159,14 +159,12 @@ def _pod_path(position: int) -> str:
 def _exclusive_placement(jobset: JobSet, groups: tuple[Group, ...]) -> Iterator[Problem]:
     """Decision 23. With the node selector of the same strategy no pod waits for a leader."""
     gang = {member.name for group in groups if group.is_gang for member in group.members}
-    of_jobset = jobset.metadata.annotations if labels.EXCLUSIVE_TOPOLOGY in jobset.metadata.annotations else {}
     is_reported = False
     for i, member in enumerate(jobset.spec.replicated_jobs):
-        own = mapping_at(member.template, "metadata", "annotations")
-        chosen = {**of_jobset, **own}
-        if member.name not in gang or labels.EXCLUSIVE_TOPOLOGY not in chosen or labels.NODE_SELECTOR in chosen:
+        chosen = placement.annotations_of(jobset, member)
+        if member.name not in gang or not placement.has_leader(chosen):
             continue
-        is_own = labels.EXCLUSIVE_TOPOLOGY in own
+        is_own = labels.EXCLUSIVE_TOPOLOGY in mapping_at(member.template, "metadata", "annotations")
         if is_own or not is_reported:
             where = f"spec.replicatedJobs[{i}].template.metadata" if is_own else "metadata"
             path = child(f"{where}.annotations", labels.EXCLUSIVE_TOPOLOGY)

@@ -1,0 +1,240 @@
+"""What the webhooks answer to a review of a pod: exclusive placement. Pure, but for asking where the leader is.
+
+The pod of index 0 leads: it gets affinity to its own Job and anti-affinity to those of other Jobs, so that the
+scheduler finds it a domain of its own. The others follow: they get the domain of the leader's node as node selector,
+and are refused until that is known; the Job controller tries again. Pods that follow no leader pass at once.
+"""
+
+from collections.abc import Awaitable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import field
+
+from pyjobset.controller.webhook.review import CREATE, Cause, Details, MalformedReview, Request, Response, Status
+from pyjobset.objects import labels
+from pyjobset.objects.batch import Node, Pod
+from pyjobset.objects.meta import Manifest, OwnerReference, Struct, controller_of
+from pyjobset.objects.placement import LEADER_INDEX, has_leader, leaders
+
+KIND = "Pod"
+INVALID_CODE = 422
+_PATH = "spec.nodeSelector"
+_NO_KEY = f"it has no label {labels.JOB_KEY}"
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+class NotYet(Exception):
+    """The follower cannot be placed now. The text says why."""
+
+
+class _Terms(Struct, frozen=True):
+    """Of a PodAffinity or PodAntiAffinity. The user's terms stay as they are."""
+
+    required: tuple[Any, ...] | None = field(default=None, name=_REQUIRED)
+
+
+class _Affinity(Struct, frozen=True):
+    pod_affinity: _Terms | None = None
+    pod_anti_affinity: _Terms | None = None
+
+
+class _Spec(Struct, frozen=True):
+    priority: int | None = None
+    """Resolved from the priority class by the API server before webhooks are asked."""
+    node_selector: dict[str, str] | None = None
+    affinity: _Affinity | None = None
+
+
+class _Metadata(Struct, frozen=True):
+    name: str = ""
+    generate_name: str = ""
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
+
+
+class _Sent(Struct, frozen=True):
+    metadata: _Metadata = _Metadata()
+    spec: _Spec = _Spec()
+
+
+class Placed(Struct, frozen=True):
+    """A pod under review that has or follows a leader."""
+
+    namespace: str
+    name: str
+    """Of a pod that a Job makes: what the API server makes its name from."""
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    owner_uid: str
+    spec: _Spec
+
+    @property
+    def topology(self) -> str:
+        """The node label whose value is the domain."""
+        return self.annotations[labels.EXCLUSIVE_TOPOLOGY]
+
+    @property
+    def is_leader(self) -> bool:
+        return self.annotations.get(labels.COMPLETION_INDEX) == LEADER_INDEX
+
+
+class Lookup(Protocol):
+    """Where the leader is. Raises NotYet, and nothing else."""
+
+    async def leader(self, follower: Placed) -> Pod: ...
+
+    async def node(self, leader: Pod, topology: str) -> Node: ...
+
+
+def mutate(request: Request, lookup: Lookup) -> Response | Awaitable[Response]:
+    """Places a pod at its creation. Raises MalformedReview."""
+    pod = _placed(request)
+    if pod is None:
+        return Response(request.uid, allowed=True)
+    if not pod.is_leader:
+        return _follow(request, pod, lookup)
+    return _patched(request, lead(pod)) if pod.labels.get(labels.JOB_KEY) else _refused(request, pod, _NO_KEY)
+
+
+def validate(request: Request, lookup: Lookup) -> Response | Awaitable[Response]:
+    """No follower without its place, whatever other webhooks did. Raises MalformedReview."""
+    pod = _placed(request)
+    if pod is None or pod.is_leader:
+        return Response(request.uid, allowed=True)
+    return _verdict(request, pod, lookup)
+
+
+async def _follow(request: Request, pod: Placed, lookup: Lookup) -> Response:
+    try:
+        leader = await lookup.leader(pod)
+        node = await lookup.node(leader, pod.topology)
+    except NotYet as why:
+        return _refused(request, pod, str(why))
+    return _patched(request, follow(pod, node))
+
+
+async def _verdict(request: Request, pod: Placed, lookup: Lookup) -> Response:
+    if pod.topology not in (pod.spec.node_selector or {}):
+        return _refused(request, pod, f"it has no node selector {pod.topology}")
+    try:
+        await lookup.leader(pod)
+    except NotYet as why:
+        return _refused(request, pod, str(why))
+    return Response(request.uid, allowed=True)
+
+
+def chosen(follower: Placed, found: Sequence[Pod]) -> Pod:
+    """The leader with a node, among pods of the follower's Job and attempt. Raises NotYet."""
+    if not follower.labels.get(labels.JOB_KEY):
+        raise NotYet(_NO_KEY)
+    if labels.COMPLETION_INDEX not in follower.annotations:
+        raise NotYet("only pods of a Job with completionMode Indexed have a leader")
+    live = leaders(found)
+    if len(live) != 1:
+        names = ", ".join(sorted(pod.metadata.name for pod in live))
+        raise NotYet(f"its Job has {len(live)} pods that lead ({names})" if live else "its leader does not exist yet")
+    leader = live[0]
+    owner = controller_of(leader.metadata.owner_references)
+    if (owner.uid if owner else "") != follower.owner_uid:
+        raise NotYet(f"its leader {leader.metadata.name} belongs to another Job of the same name")
+    if not leader.spec.node_name:
+        raise NotYet(f"its leader {leader.metadata.name} is not scheduled yet")
+    return leader
+
+
+def lead(pod: Placed) -> list[Manifest]:
+    """The operations that give a leader a domain of its own."""
+    key, priority = pod.labels[labels.JOB_KEY], _priority(pod)
+    mine: list[Manifest] = [{"key": labels.JOB_KEY, "operator": "In", "values": [key]}]
+    others: list[Manifest] = [
+        {"key": labels.JOB_KEY, "operator": "Exists"},
+        {"key": labels.JOB_KEY, "operator": "NotIn", "values": [key]},
+        {"key": labels.PRIORITY, "operator": "In", "values": [priority]},
+    ]
+    operations = [_label(pod, priority)]
+    if pod.spec.affinity is None:
+        operations.append(_add("/spec/affinity", {}))
+    affinity = pod.spec.affinity or _Affinity()
+    for name, terms, expressions in (
+        ("podAffinity", affinity.pod_affinity, mine),
+        ("podAntiAffinity", affinity.pod_anti_affinity, others),
+    ):
+        term = {
+            "labelSelector": {"matchExpressions": expressions},
+            "topologyKey": pod.topology,
+            "namespaceSelector": {},
+        }
+        if terms is None:
+            operations.append(_add(f"/spec/affinity/{name}", {_REQUIRED: [term]}))
+        elif term not in (terms.required or ()):
+            operations.append(_add(f"/spec/affinity/{name}/{_REQUIRED}", [*(terms.required or ()), term]))
+    return operations
+
+
+def follow(pod: Placed, node: Node) -> list[Manifest]:
+    """The operations that put a follower where that node is."""
+    key, domain = pod.topology, node.metadata.labels[pod.topology]
+    label = _label(pod, _priority(pod))
+    if pod.spec.node_selector is None:
+        return [label, _add("/spec/nodeSelector", {key: domain})]
+    return [label, _add(f"/spec/nodeSelector/{_escaped(key)}", domain)]
+
+
+def _priority(pod: Placed) -> str:
+    """As a value of a label, which does not begin with a sign."""
+    priority = pod.spec.priority or 0
+    return str(priority) if priority >= 0 else f"minus{priority}"
+
+
+def _label(pod: Placed, priority: str) -> Manifest:
+    if not pod.labels:
+        return _add("/metadata/labels", {labels.PRIORITY: priority})
+    return _add(f"/metadata/labels/{_escaped(labels.PRIORITY)}", priority)
+
+
+def _add(path: str, value: object) -> Manifest:
+    return {"op": "add", "path": path, "value": value}
+
+
+def _escaped(key: str) -> str:
+    """RFC 6901."""
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def _placed(request: Request) -> Placed | None:
+    """The pod, or None where it is none of our business. Raises MalformedReview."""
+    kind = request.kind
+    if (kind.group, kind.kind) != ("", KIND):
+        raise MalformedReview(f"this webhook is about {KIND}, not {kind.kind[:80]!r} of {kind.group[:80]!r}")
+    if request.operation != CREATE:
+        return None
+    try:
+        sent = msgspec.json.decode(request.object, type=_Sent)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise MalformedReview(f"object is not a {KIND}: {error}") from error
+    metadata = sent.metadata
+    annotations = metadata.annotations or {}
+    if not has_leader(annotations):
+        return None
+    owner = controller_of(metadata.owner_references or ())
+    return Placed(
+        request.namespace,
+        request.name or metadata.name or metadata.generate_name,
+        metadata.labels or {},
+        annotations,
+        owner.uid if owner is not None else "",
+        sent.spec,
+    )
+
+
+def _patched(request: Request, operations: list[Manifest]) -> Response:
+    return Response(request.uid, allowed=True, patch=msgspec.json.encode(operations), patch_type="JSONPatch")
+
+
+def _refused(request: Request, pod: Placed, why: str) -> Response:
+    role = "leads" if pod.is_leader else "follows its leader"
+    message = f"a pod that {role} (exclusive placement by {pod.topology}) is not made now: {why}"
+    details = Details(pod.name, "", KIND, (Cause("FieldValueInvalid", message, _PATH),))
+    return Response(request.uid, allowed=False, status=Status(message, "Invalid", INVALID_CODE, details=details))
