@@ -3,6 +3,7 @@
 import pytest
 
 from pyjobset.objects import features as gates
+from pyjobset.objects import labels
 from pyjobset.rules.parse import parse
 from pyjobset.rules.validation import check, validate_update, warnings
 from tests.manifests import (
@@ -242,9 +243,15 @@ WARNINGS = [
     ),
     Case(
         "not-built-yet",
-        "spec.failurePolicy.restartStrategy",
-        IN_PLACE,
-        {"spec.failurePolicy": {"restartStrategy": "BlockingRecreate", "maxRestarts": 3}},
+        f"metadata.annotations[{labels.EXCLUSIVE_TOPOLOGY}]",
+        {"metadata.annotations": {labels.EXCLUSIVE_TOPOLOGY: "rack"}},
+        {"metadata.annotations": {labels.NODE_SELECTOR: "true"}},
+    ),
+    Case(
+        "in-place-restart-waits",
+        f"{WORKERS}.dependsOn[0].status",
+        IN_PLACE | {f"{WORKERS}.dependsOn": [{"name": "driver", "status": "Complete"}]},
+        IN_PLACE | {f"{WORKERS}.dependsOn": [{"name": "driver", "status": "Ready"}]},
     ),
     Case("no-jobs", "spec.replicatedJobs", {"spec.replicatedJobs": []}, {"spec.replicatedJobs": jobs("a")}),
     Case("no-jobs", "spec.replicatedJobs", {f"{DRIVER}.replicas": 0, f"{WORKERS}.replicas": 0}, {}),

@@ -435,6 +435,13 @@ SCHEDULING_IGNORED = Rule(
     "turn the gate on in the manager's Configuration",
     "warning",
 )
+IN_PLACE_RESTART_WAITS = Rule(
+    "in-place-restart-waits",
+    "spec.replicatedJobs[].dependsOn[].status",
+    "never comes about with restartStrategy InPlaceRestart: no pod runs before all pods of the JobSet are there",
+    "write Ready, leave dependsOn out, or use Recreate",
+    "warning",
+)
 STARTUP_POLICY_DEPRECATED = Rule(
     "startup-policy-deprecated", "spec.startupPolicy", "is deprecated", "use dependsOn", "warning"
 )

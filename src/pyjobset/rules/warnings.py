@@ -15,6 +15,7 @@ from pyjobset.rules.startup import is_in_order
 
 def breaches(jobset: JobSet, features: Features) -> Iterator[Problem]:
     yield from (registry.NOT_BUILT_YET.at(path) for path in _not_built_yet(jobset))
+    yield from _in_place(jobset)
     if not any(replicated_job.replicas > 0 for replicated_job in jobset.spec.replicated_jobs):
         yield registry.NO_JOBS.at("spec.replicatedJobs")
     for i, replicated_job in enumerate(jobset.spec.replicated_jobs):
@@ -37,13 +38,22 @@ def breaches(jobset: JobSet, features: Features) -> Iterator[Problem]:
 
 def _not_built_yet(jobset: JobSet) -> Iterator[str]:
     """Fields whose policy the reconciler lacks. Silence would be worse: people count on what was accepted."""
-    spec, policy = jobset.spec, jobset.spec.failure_policy
-    if policy is not None and policy.restart_strategy == "InPlaceRestart":
-        yield "spec.failurePolicy.restartStrategy"
+    spec = jobset.spec
     if spec.volume_claim_policies:
         yield "spec.volumeClaimPolicies"
     if labels.EXCLUSIVE_TOPOLOGY in jobset.metadata.annotations:
         yield f"metadata.annotations[{labels.EXCLUSIVE_TOPOLOGY}]"
+
+
+def _in_place(jobset: JobSet) -> Iterator[Problem]:
+    policy = jobset.spec.failure_policy
+    if policy is None or policy.restart_strategy != "InPlaceRestart":
+        return
+    for i, replicated_job in enumerate(jobset.spec.replicated_jobs):
+        for j, dependency in enumerate(replicated_job.depends_on):
+            if dependency.status == "Complete":
+                path = f"spec.replicatedJobs[{i}].dependsOn[{j}].status"
+                yield registry.IN_PLACE_RESTART_WAITS.at(path, dependency.status)
 
 
 def _claims(index: int, entry: ReplicatedJobScheduling, position: int, job: ReplicatedJob) -> Iterator[Problem]:
