@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from pyjobset.objects import features as gates
-from pyjobset.objects.batch import ChildMeta, Job, Pod, PodSpec, PodStatus, Service
+from pyjobset.objects.batch import ChildMeta, Claim, Job, Pod, PodSpec, PodStatus, Service
 from pyjobset.objects.jobset import JobSet, JobSetStatus
 from pyjobset.objects.meta import Manifest, Struct
-from pyjobset.objects.resources import JOBS, POD_GROUPS, SERVICES, WORKLOADS
+from pyjobset.objects.resources import CLAIMS, JOBS, POD_GROUPS, SERVICES, WORKLOADS
 from pyjobset.objects.scheduling import PodGroup, Workload
 from pyjobset.reconciler.decide import decide
 from pyjobset.reconciler.decision import Create, Decision, Delete, JsonPatch, Patch
@@ -57,6 +57,7 @@ class TinyServer:
     jobs: dict[str, Job] = field(default_factory=dict)
     workloads: dict[str, Workload] = field(default_factory=dict)
     pod_groups: dict[str, PodGroup] = field(default_factory=dict)
+    claims: dict[str, Claim] = field(default_factory=dict)
     service: Service | None = None
     serial: int = 0
     features: gates.Features = FEATURES
@@ -70,6 +71,7 @@ class TinyServer:
             service=self.service,
             workloads=tuple(self.workloads.values()),
             pod_groups=tuple(self.pod_groups.values()),
+            claims=tuple(self.claims.values()),
             pods=tuple(pod for job in self.jobs.values() for pod in pods_of(job)),
             features=self.features,
         )
@@ -90,7 +92,8 @@ class TinyServer:
 
     def apply(self, decision: Decision) -> None:
         for action in decision.actions:
-            store = {JOBS: self.jobs, WORKLOADS: self.workloads, POD_GROUPS: self.pod_groups}.get(action.resource)
+            stores = {JOBS: self.jobs, WORKLOADS: self.workloads, POD_GROUPS: self.pod_groups, CLAIMS: self.claims}
+            store = stores.get(action.resource)
             match action:
                 case Create(resource, name, body):
                     made = self._made(resource.type, body)

@@ -138,6 +138,6 @@ def test_claims(run: Run, tmp_path: Path, policy: str, kept: str) -> None:
     file = changed(tmp_path, ("  network:\n", claims), (mount, mounted), example="no-scheduling-baseline")
     ended = run("plan", "-f", file)
     assert ended.code == 0
-    assert "spec.volumeClaimPolicies is accepted and has no effect" in ended.err
+    assert ended.err == ""
     (row,) = (line.split(maxsplit=2) for line in ended.out.splitlines() if line.startswith("PersistentVolumeClaim"))
     assert row == ["PersistentVolumeClaim", "data-no-sched-baseline", f"storage=10Gi {kept}"]

@@ -50,7 +50,7 @@ def test_a_claim_in_full() -> None:
                 "name": "data-js",
                 "namespace": "ns",
                 "labels": {"team": "x", "jobset.sigs.k8s.io/jobset-name": "js"},
-                "annotations": {"note": "y"},
+                "annotations": {"note": "y", "jobset.sigs.k8s.io/jobset-uid": "uid-js"},
                 "ownerReferences": [OWNER],
             },
             "spec": SPEC,

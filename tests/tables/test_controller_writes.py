@@ -16,7 +16,7 @@ from pyjobset.kube.client import Client
 from pyjobset.objects.batch import Job
 from pyjobset.objects.jobset import JobSetStatus
 from pyjobset.objects.meta import Manifest
-from pyjobset.objects.resources import JOBS, JOBSETS, SERVICES
+from pyjobset.objects.resources import CLAIMS, JOBS, JOBSETS, SERVICES
 from pyjobset.reconciler.decision import Create, Delete, JsonPatch, Patch
 from tests.model_server import ModelServer, failure
 from tests.virtual_time import run
@@ -47,7 +47,7 @@ async def world_of(server: ModelServer) -> AsyncIterator[World]:
     """Caches that have seen what is on the server now, and hear nothing more."""
     server.put("jobsets", {"metadata": {"name": "js", "uid": "js-uid"}})
     async with Client(server) as client:
-        caches = Caches(Cache(client, JOBSETS), Cache(client, JOBS), Cache(client, SERVICES))
+        caches = Caches(*(Cache(client, resource) for resource in (JOBSETS, JOBS, SERVICES, CLAIMS)))
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(cache.run()) for cache in caches.all()]
             for cache in caches.all():

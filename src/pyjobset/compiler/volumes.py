@@ -14,13 +14,22 @@ from pyjobset.objects.template import mapping_at
 
 
 def compile_claims(jobset: JobSet) -> tuple[Manifest, ...]:
-    """Every claim, in spec order. Only those that go with the JobSet have it as their owner."""
+    """Every claim, in spec order. Only those that go with the JobSet have it as their owner; all say who made them."""
     claims: list[Manifest] = []
     for policy in jobset.spec.volume_claim_policies:
         retention = policy.retention_policy or RetentionPolicy()
         owners = {"ownerReferences": [owner_manifest(jobset)]} if retention.when_deleted == "Delete" else {}
         claims.extend(_claim(jobset, template, owners) for template in policy.templates)
     return tuple(claims)
+
+
+def claim_names(jobset: JobSet) -> tuple[str, ...]:
+    """The names of the claims, in spec order."""
+    return tuple(
+        names.claim_name(_template_name(template), jobset.metadata.name)
+        for policy in jobset.spec.volume_claim_policies
+        for template in policy.templates
+    )
 
 
 def claim_volumes(jobset: JobSet, pod_spec: Mapping[str, Any]) -> list[Manifest]:
@@ -40,9 +49,8 @@ def _claim(jobset: JobSet, template: Manifest, owners: Manifest) -> Manifest:
         "name": names.claim_name(_template_name(template), jobset.metadata.name),
         "namespace": jobset.metadata.namespace,
         "labels": {**mapping_at(given, "labels"), labels.JOBSET_NAME: jobset.metadata.name},
+        "annotations": {**mapping_at(given, "annotations"), labels.JOBSET_UID: jobset.metadata.uid},
     }
-    if given.get("annotations"):
-        metadata["annotations"] = dict(given["annotations"])
     claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata | owners}
     return claim | {key: value for key, value in template.items() if key not in claim and key != "status"}
 

@@ -16,6 +16,7 @@ from pyjobset.controller.writes import Writer
 from pyjobset.errors import ForeignObject, JobSetError, OutcomeUnknown, Refused, Unavailable
 from pyjobset.objects.resources import PODS
 from pyjobset.reconciler.decision import CREATION_ORDER, Action, Decision, Delete
+from pyjobset.reconciler.observation import OWN_VERDICT
 
 PARALLEL = 50
 """Requests at a time for one JobSet, as the original controller does."""
@@ -111,7 +112,7 @@ class _Wave:
             except (Refused, ForeignObject) as error:
                 self._is_failed = True
                 self._memory.refuse((target,), error, self._now)
-                if isinstance(error, Refused):  # a taken name says nothing about the other names
+                if isinstance(error, Refused) and error.code != OWN_VERDICT:  # a taken name says nothing about others
                     self._refused = error
                 return
             except JobSetError as error:

@@ -179,6 +179,7 @@ class Manager:
             is_served = self.caches.has_scheduling_api
             if since >= RESYNC_SECONDS or is_served != was_served:
                 was_served, since = is_served, 0.0
+                self.caches.unwatched_claims.clear()
                 self.watches.wake_all()
 
     async def _wait_served(self) -> None:

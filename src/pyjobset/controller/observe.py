@@ -1,17 +1,20 @@
 """Builds the Observation of one JobSet from the watch caches. Called by a reconcile; reads memory, never the server.
 
-Children are those whose controller ownerReference has the JobSet's uid; labels and names decide nothing here. The
-caches show our own writes at once (write-through), so an observation is never older than what this process did.
+Children are those whose controller ownerReference has the JobSet's uid; labels and names decide nothing here. Claims,
+which may outlive a JobSet, are found by name: the reconciler judges whose they are. The caches show our own writes at
+once (write-through), so an observation is never older than what this process did.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from pyjobset.compiler.volumes import claim_names
+from pyjobset.controller.budget import attempt_of
 from pyjobset.kube.cache import Cache
 from pyjobset.objects import names
-from pyjobset.objects.batch import Job, Node, Pod, Service
+from pyjobset.objects.batch import Claim, Job, Node, Pod, Service
 from pyjobset.objects.features import Features
 from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.meta import Struct, controller_of
@@ -32,17 +35,35 @@ class Caches:
     jobsets: Cache[JobSet]
     jobs: Cache[Job]
     services: Cache[Service]
+    claims: Cache[Claim]
+    """Those with a JobSet's label."""
     workloads: Cache[Workload] | None = None
     pod_groups: Cache[PodGroup] | None = None
     pods: Cache[Pod] | None = None
     nodes: Cache[Node] | None = None
+    unwatched_claims: dict[Hashable, Claim] = field(default_factory=dict)
+    """Claims in use that have no such label, for one attempt of a JobSet. No news of them comes: forgotten at times."""
 
     def of(self, resource: Resource[Struct]) -> Cache[Any] | None:
         return {cache.resource.plural: cache for cache in self.all()}.get(resource.plural)
 
     def all(self) -> tuple[Cache[Any], ...]:
-        caches = (self.jobsets, self.jobs, self.services, self.workloads, self.pod_groups, self.pods, self.nodes)
+        some = (self.workloads, self.pod_groups, self.pods, self.nodes)
+        caches = (self.jobsets, self.jobs, self.services, self.claims, *some)
         return tuple(cache for cache in caches if cache is not None)
+
+    def claims_of(self, jobset: JobSet) -> Iterator[Claim]:
+        """Those that have the names of its volumeClaimPolicies, whoever's they are."""
+        for name in claim_names(jobset):
+            claim = self.claims.get(jobset.metadata.namespace, name)
+            claim = claim or self.unwatched_claims.get((attempt_of(jobset), name))
+            if claim is not None:
+                yield claim
+
+    def found_claim(self, jobset: JobSet, claim: Claim) -> None:
+        """The JobSet uses a claim that the server has and the watch may not show."""
+        if not claim.metadata.labels.jobset_name:
+            self.unwatched_claims[attempt_of(jobset), claim.metadata.name] = claim
 
     @property
     def has_scheduling_api(self) -> bool:
@@ -73,6 +94,7 @@ def observe(
         workloads=tuple(caches.workloads.by_owner(uid)) if caches.workloads is not None else (),
         pod_groups=tuple(caches.pod_groups.by_owner(uid)) if caches.pod_groups is not None else (),
         pods=pods,
+        claims=tuple(caches.claims_of(jobset)),
         nodes=_nodes(caches.nodes, pods or ()) if with_nodes else (),
         refusals=refusals,
         features=features,

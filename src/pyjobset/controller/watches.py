@@ -1,13 +1,15 @@
 """The watch caches of the controller, and which JobSets run because of a change in them. Made by the manager.
 
-A child wakes the JobSet that its controller ownerReference names. News that needs no action in a hurry is gathered for
-a moment (pace), our own writes coming back among it. Pods and nodes are watched only once a JobSet needs them.
+A child wakes the JobSet that its controller ownerReference names, a claim those that want one of its name. News that
+needs no action in a hurry is gathered for a moment (pace), our own writes coming back among it. Pods and nodes are
+watched only once a JobSet needs them.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from pyjobset.compiler.volumes import claim_names
 from pyjobset.controller.observe import LEADERS, Caches, led_jobs
 from pyjobset.controller.pace import Pace, is_only_counts
 from pyjobset.controller.queue import Queue
@@ -16,15 +18,18 @@ from pyjobset.kube.cache import Cache
 from pyjobset.kube.client import Client
 from pyjobset.objects import features as gates
 from pyjobset.objects import labels
-from pyjobset.objects.batch import Node, Pod
+from pyjobset.objects.batch import Claim, Node, Pod
 from pyjobset.objects.features import Features
 from pyjobset.objects.jobset import GROUP, KIND, JobSet
 from pyjobset.objects.meta import Key, controller_of
-from pyjobset.objects.resources import JOBS, JOBSETS, NODES, POD_GROUPS, PODS, SERVICES, WORKLOADS, Resource
+from pyjobset.objects.resources import CLAIMS, JOBS, JOBSETS, NODES, POD_GROUPS, PODS, SERVICES, WORKLOADS, Resource
 from pyjobset.reconciler.decide import needs_nodes, needs_pods
 
 NODES_SECONDS = 1.0
 """News of nodes is gathered so long: a cluster that starts has thousands at once."""
+
+_BY_CLAIM = "claim"
+"""The index of JobSets by the claims that they want."""
 
 
 class Watches:
@@ -49,9 +54,22 @@ class Watches:
         self._loop = asyncio.get_running_loop()
         self._has_news_of_nodes = False
         self.caches = Caches(
-            jobsets=Cache(client, JOBSETS, namespace=namespace, on_change=self._jobset_changed),
+            jobsets=Cache(
+                client,
+                JOBSETS,
+                namespace=namespace,
+                on_change=self._jobset_changed,
+                indexes={_BY_CLAIM: lambda jobset: map(str, _claims_wanted(jobset))},
+            ),
             jobs=self._children(JOBS, labels.JOBSET_NAME),
             services=self._children(SERVICES),
+            claims=Cache(
+                client,
+                CLAIMS,
+                namespace=namespace,
+                label_selector=labels.JOBSET_NAME,
+                on_change=self._claim_changed,
+            ),
         )
         if gates.WORKLOAD_AWARE_SCHEDULING in features:
             self.caches.workloads = self._children(WORKLOADS)
@@ -112,6 +130,14 @@ class Watches:
         else:
             self._wake_soon(owner)
 
+    def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
+        """Wakes whoever wants a claim of that name: one that was kept has no owner, and one may be someone else's."""
+        claim: Any = new or old
+        name = Key(claim.metadata.namespace, claim.metadata.name)
+        for jobset in self.caches.jobsets.by_index(_BY_CLAIM, str(name)):
+            wake = self._wake_later if old is None else self._wake_soon
+            wake(key_of(jobset))
+
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod: Any = new or old
         key = Key(pod.metadata.namespace, pod.metadata.labels.jobset_name)
@@ -141,6 +167,10 @@ class Watches:
 def key_of(jobset: JobSet | None) -> Key:
     assert jobset is not None
     return Key(jobset.metadata.namespace, jobset.metadata.name)
+
+
+def _claims_wanted(jobset: JobSet) -> Iterator[Key]:
+    return (Key(jobset.metadata.namespace, name) for name in claim_names(jobset))
 
 
 def _owner(child: Any) -> Key | None:

@@ -11,10 +11,13 @@ from pyjobset.controller.observe import Caches
 from pyjobset.errors import ForeignObject, NotFound, OutcomeUnknown, Raced, Refused
 from pyjobset.kube.client import AlreadyExists, Client
 from pyjobset.objects import labels
+from pyjobset.objects.batch import Claim
 from pyjobset.objects.jobset import JobSet, JobSetStatus
 from pyjobset.objects.meta import Manifest, Struct, controller_of
-from pyjobset.objects.resources import JOBS, JOBSETS, PODS, Resource
+from pyjobset.objects.resources import CLAIMS, JOBS, JOBSETS, PODS, Resource
+from pyjobset.reconciler.claims import obstacle
 from pyjobset.reconciler.decision import Action, Create, Delete, JsonPatch, Patch
+from pyjobset.reconciler.observation import OWN_VERDICT
 
 UNPROCESSABLE = 422
 """What the API server answers when a patch names another uid, or a test of a JSON patch fails."""
@@ -71,6 +74,8 @@ class Writer:
             return await self._client.create(action.resource, self._namespace, action.body)
         except AlreadyExists as error:
             taken: Any = await self._client.get(action.resource, self._namespace, action.name)
+            if action.resource is CLAIMS:
+                return self._used(action, taken)
             if self._is_ours(taken):
                 return await self._adopted(action, taken)
             owner = controller_of(taken.metadata.owner_references)
@@ -84,6 +89,17 @@ class Writer:
                 action.resource, self._namespace, action.name, {"metadata": metadata}, kind="merge"
             )
         return cast("Struct", taken)
+
+    def _used(self, action: Create, taken: Claim) -> Claim:
+        """A claim that the watch does not show, for want of the label. It is used as it is, or not at all."""
+        assert isinstance(action.body, dict)
+        found = obstacle(self._jobset, action.body, taken)
+        if found is None:
+            self._caches.found_claim(self._jobset, taken)
+            return taken
+        if found.owner:
+            raise _foreign(action, self._namespace, found.owner)
+        raise Refused(found.message, code=OWN_VERDICT, reason="ClaimNotUsable")
 
     async def _patch(self, action: Patch | JsonPatch) -> Struct:
         kind, name = action.resource.kind, action.name

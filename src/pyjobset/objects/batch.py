@@ -150,10 +150,25 @@ class Pod(Struct, frozen=True):
         return self.metadata.deletion_timestamp is None and self.status.phase not in ("Succeeded", "Failed")
 
 
+class ClaimAnnotations(Struct, frozen=True):
+    jobset_uid: str | None = field(default=None, name=labels.JOBSET_UID)
+
+
+class ClaimMeta(Struct, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    deletion_timestamp: str | None = None
+    labels: ChildLabels = ChildLabels()
+    annotations: ClaimAnnotations = ClaimAnnotations()
+    owner_references: tuple[OwnerReference, ...] = ()
+
+
 class Claim(Struct, frozen=True):
     """A PersistentVolumeClaim. Its spec stays a plain mapping: it is compared with what a template sets."""
 
-    metadata: ChildMeta
+    metadata: ClaimMeta
     spec: dict[str, Any] = {}
 
 

@@ -51,6 +51,7 @@ EXCLUSIVE_PLACEMENT_VIOLATION = "ExclusivePlacementViolation"
 # Event reasons
 JOB_CREATION_FAILED = "JobCreationFailed"
 HEADLESS_SERVICE_CREATION_FAILED = "HeadlessServiceCreationFailed"
+PVC_CREATION_FAILED = "PVCCreationFailed"
 SCHEDULING_OBJECTS_RECONCILE_FAILED = "SchedulingObjectsReconcileFailed"
 
 

@@ -78,7 +78,7 @@ def decide(observation: Observation) -> Decision:
     counts = replicated_jobs_status(view)
     outcome, status = _progress(view, counts, with_counts(view.jobset.status, counts))
     actions, retry_after_seconds = without_refused(outcome.actions, observation.refusals, observation.now)
-    outcome += Outcome(wake_after_seconds=retry_after_seconds) + blocked(observation.refusals)
+    outcome += Outcome(wake_after_seconds=retry_after_seconds) + blocked((*observation.refusals, *outcome.refusals))
     conditions, events = changed(status.conditions, outcome.conditions, observation.now)
     status = msgspec.structs.replace(status, conditions=conditions, terminal_state=_terminal_state(conditions))
     return Decision(
@@ -125,7 +125,9 @@ def _suspended(view: View) -> Outcome:
     has_run = bool(view.observation.jobs) or view.jobset.status.restarts > 0
     kept = NOTHING
     if has_run or not view.observation.defers_suspended:
-        kept = service(view) + claims(view) + create_jobs(view, allowed=frozenset(), groups=None)
+        storage = claims(view)
+        jobs = create_jobs(view, allowed=frozenset(), groups=None) if storage.is_ready else NOTHING
+        kept = service(view) + storage.outcome + jobs
     return (
         suspend_jobs(view)
         + drop_groups(view)
@@ -139,10 +141,12 @@ def _suspended(view: View) -> Outcome:
 def _running(view: View, counts: Counts) -> Outcome:
     order = startup(view, counts)
     groups = sync_groups(view)
+    storage = claims(view)
+    allowed = order.allowed if storage.is_ready else frozenset()
     resized = resize_jobs(view, groups=groups.ready)
-    resumed = resume_jobs(view, allowed=order.allowed, groups=groups.ready)
-    outcome = groups.outcome + service(view) + claims(view) + placement(view) + resized
-    outcome += create_jobs(view, allowed=order.allowed, groups=groups.ready) + resumed + order.outcome + gangs(view)
+    resumed = resume_jobs(view, allowed=allowed, groups=groups.ready)
+    outcome = groups.outcome + service(view) + storage.outcome + placement(view) + resized
+    outcome += create_jobs(view, allowed=allowed, groups=groups.ready) + resumed + order.outcome + gangs(view)
     if resumed.actions or any(c.job is not None and not c.job.spec.suspend for c in view.children):
         outcome += _resumption()
     if all(c.ready + c.succeeded == _replicas(view, c.name) for c in counts):

@@ -13,13 +13,17 @@ from pyjobset.objects.features import DEFAULTS, Features
 from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.scheduling import PodGroup, Workload
 
+OWN_VERDICT = 0
+"""The code of a refusal that is no answer of the API server: we ourselves cannot use what has the name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """What the API server answered to one of our last actions. Kept until that object's next action succeeds.
 
     decide leaves the object alone until `retry_at`, which the shell moves further away with each refusal. `owner` is
-    set when the object exists and belongs to someone else (`Kind/name`, or "nobody").
+    set when the object exists and belongs to someone else (`Kind/name`, or "nobody"). The message of our own verdict
+    goes on after the object's name.
     """
 
     kind: str
@@ -43,7 +47,7 @@ class Observation:
     pods: tuple[Pod, ...] | None = ()
     """Filled only where `decide.needs_pods` says that they are read. None: they cannot be seen."""
     claims: tuple[Claim, ...] = ()
-    """Filled only where the JobSet has volumeClaimPolicies: those that carry its name as a label."""
+    """Those that have the names of its volumeClaimPolicies, whoever's they are."""
     nodes: tuple[Node, ...] = ()
     """Filled only where `decide.needs_nodes(jobset)` says that they are read."""
     refusals: tuple[Refusal, ...] = ()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pyjobset.reconciler.decision import Action, Event, Reason
+from pyjobset.reconciler.observation import Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,8 @@ class Outcome:
     events: tuple[Event, ...] = ()
     reasons: tuple[Reason, ...] = ()
     wake_after_seconds: float | None = None
+    refusals: tuple[Refusal, ...] = ()
+    """What the policy itself cannot use, told like what the API server refuses."""
 
     def __add__(self, other: "Outcome") -> "Outcome":
         wakes = [w for w in (self.wake_after_seconds, other.wake_after_seconds) if w is not None]
@@ -40,6 +43,7 @@ class Outcome:
             self.events + other.events,
             self.reasons + other.reasons,
             min(wakes, default=None),
+            self.refusals + other.refusals,
         )
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from pyjobset.objects import conditions as words
-from pyjobset.objects.resources import JOBS, POD_GROUPS, SERVICES, WORKLOADS
+from pyjobset.objects.resources import CLAIMS, JOBS, POD_GROUPS, SERVICES, WORKLOADS
 from pyjobset.reconciler.decision import CREATION_ORDER, Action, Create
-from pyjobset.reconciler.observation import Refusal
+from pyjobset.reconciler.observation import OWN_VERDICT, Refusal
 from pyjobset.reconciler.outcome import ConditionChange, Outcome
 
 NAMED_MAX = 3
@@ -18,6 +18,7 @@ NAMED_MAX = 3
 _REASONS = {
     JOBS.kind: words.JOB_CREATION_FAILED,
     SERVICES.kind: words.HEADLESS_SERVICE_CREATION_FAILED,
+    CLAIMS.kind: words.PVC_CREATION_FAILED,
     WORKLOADS.kind: words.SCHEDULING_OBJECTS_RECONCILE_FAILED,
     POD_GROUPS.kind: words.SCHEDULING_OBJECTS_RECONCILE_FAILED,
 }
@@ -62,4 +63,6 @@ def _sentence(refusal: Refusal) -> str:
     what = f"{refusal.kind} {refusal.name}"
     if refusal.owner:
         return f"{what} exists and belongs to {refusal.owner}; it is not touched: delete or rename one of the two"
+    if refusal.code == OWN_VERDICT:
+        return f"{what} {refusal.message}"
     return f"{what} was refused: {refusal.message}"

@@ -38,9 +38,6 @@ def breaches(jobset: JobSet, features: Features) -> Iterator[Problem]:
 
 def _not_built_yet(jobset: JobSet) -> Iterator[str]:
     """Fields whose policy the reconciler lacks. Silence would be worse: people count on what was accepted."""
-    spec = jobset.spec
-    if spec.volume_claim_policies:
-        yield "spec.volumeClaimPolicies"
     if labels.EXCLUSIVE_TOPOLOGY in jobset.metadata.annotations:
         yield f"metadata.annotations[{labels.EXCLUSIVE_TOPOLOGY}]"
 

@@ -16,7 +16,7 @@ from pyjobset.objects import conditions, features, template
 from pyjobset.objects.batch import Job
 from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.meta import Condition
-from pyjobset.objects.resources import SERVICES
+from pyjobset.objects.resources import CLAIMS, SERVICES
 from pyjobset.reconciler.decide import decide, is_managed
 from pyjobset.reconciler.decision import Action, Create, Decision, Delete
 from pyjobset.reconciler.observation import Observation
@@ -30,6 +30,8 @@ _FOREIGN = re.compile(r"(\w+ \S+) exists and belongs to (.+?); it is not touched
 _RIGHT = re.compile(r'cannot (\w+) resource "([^"]+)"')
 _REFUSED = re.compile(r"(\w+ \S+) was refused: ")
 _GATE = re.compile(r"feature gate (\w+)")
+_UNSEEN = (CLAIMS, SERVICES)
+"""What the facts do not hold: a decision would make them anew."""
 
 
 def condition(jobset: JobSet, type_: str) -> Condition | None:
@@ -42,7 +44,7 @@ def pending(facts: Facts) -> tuple[str, ...]:
     if facts.jobset.status.terminal_state or condition(facts.jobset, conditions.BLOCKED) is not None:
         return ()
     decision = _decision(facts)
-    waiting = [_words(action) for action in decision.actions if action.resource is not SERVICES]
+    waiting = [_words(action) for action in decision.actions if action.resource not in _UNSEEN]
     now, then = facts.jobset.status, decision.status
     if then is not None and (then.restarts, then.terminal_state) != (now.restarts, now.terminal_state):
         waiting.append("write its status")
