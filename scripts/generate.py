@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import docs_metrics
 import docs_rules
 from crd import definition
 
@@ -18,7 +19,7 @@ Generator = Callable[[], dict[str, str]]
 
 
 def generators() -> list[Generator]:
-    return [definition.files, docs_rules.generate]
+    return [definition.files, docs_metrics.generate, docs_rules.generate]
 
 
 def main() -> int:

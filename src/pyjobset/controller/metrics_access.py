@@ -17,6 +17,7 @@ import msgspec
 from pyjobset.controller.log import Log
 from pyjobset.errors import JobSetError
 from pyjobset.kube.client import Client
+from pyjobset.kube.responses import BAD_JSON
 from pyjobset.objects.meta import Manifest, Struct
 
 PATH = "/metrics"
@@ -88,7 +89,9 @@ class Access:
         token = token.strip()
         if scheme.lower() != "bearer" or not token:
             return NO_TOKEN
-        digest = sha256(token.encode("utf-8", "surrogateescape")).digest()
+        if not token.isascii():
+            return BAD_TOKEN
+        digest = sha256(token.encode()).digest()
         remembered = self._recall(digest)
         if remembered is not None:
             return remembered[1]
@@ -102,7 +105,7 @@ class Access:
                     return remembered[1]
                 answer = await self._ask(token)
                 self._problem = ""
-        except (JobSetError, msgspec.MsgspecError, UnicodeError, TimeoutError) as error:
+        except (JobSetError, *BAD_JSON, TimeoutError) as error:
             self._say(str(error) or "no answer in time")
             return NO_ANSWER
         finally:

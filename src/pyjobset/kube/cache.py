@@ -103,7 +103,8 @@ class Cache(Generic[T]):
 
     @property
     def is_following(self) -> bool:
-        return self.is_synced and self.problem is None
+        """It shows what the server has. A resource that the server does not have is known to be absent."""
+        return self.is_synced and (self.problem is None or self.is_unserved)
 
     async def wait_synced(self) -> None:
         await self._synced.wait()
