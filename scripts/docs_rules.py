@@ -23,7 +23,7 @@ SECTIONS: dict[Stage, str] = {
     "create": "Rules between fields\n\nOn create and update; a breach that the stored JobSet already has is let pass.",
     "update": "Changes\n\nOn update. A default that is written out, or left out again, is no change.",
     "warning": "Warnings\n\nThe JobSet is admitted.",
-    "cluster": "Asked of the API server\n\nBy the webhooks only: they try the Job templates as a dry run. A trial that fails is a warning.",
+    "cluster": "Asked of the API server\n\nBy the webhooks, as a dry run. One that cannot be made is a warning.",
 }
 
 

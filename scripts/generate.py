@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import docs_metrics
+import docs_configuration
 import docs_rules
 from crd import definition
 
@@ -19,7 +20,7 @@ Generator = Callable[[], dict[str, str]]
 
 
 def generators() -> list[Generator]:
-    return [definition.files, docs_metrics.generate, docs_rules.generate]
+    return [definition.files, docs_metrics.generate, docs_rules.generate, docs_configuration.generate]
 
 
 def main() -> int:

@@ -1,5 +1,6 @@
 """What is always true of the webhooks: each request is answered, and what was defaulted and judged stays so."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -46,7 +47,7 @@ def damaged(draw: st.DrawFn) -> Manifest:
 def test_every_request_gets_an_answer_and_none_is_a_bug(sent: Any) -> None:
     content = json.dumps(sent).encode()
     for judge in (admission.mutate, lambda asked: admission.validate(asked, ALL_GATES)):
-        response = answer(content, judge)
+        response = asyncio.run(answer(content, judge))
         assert isinstance(response.body, bytes)
         assert response.status in (200, 400)
         assert b"InternalError" not in response.body

@@ -13,9 +13,10 @@ from pyjobset.controller.options import (
     Webhooks,
     address,
     boolean,
+    has_stack_traces,
+    log_format,
     log_level,
     metrics,
-    webhooks,
 )
 from pyjobset.errors import UsageError
 from pyjobset.objects import features as gates
@@ -50,6 +51,54 @@ def test_log_levels(text: str, expected: str) -> None:
     assert log_level(text) == expected
 
 
+@pytest.mark.parametrize(
+    ("encoder", "own", "is_devel", "expected"),
+    [
+        ("", "", None, "text"),
+        ("json", "", None, "json"),
+        ("console", "", False, "text"),
+        ("", "json", True, "json"),
+        ("", "", False, "json"),
+        ("", "", True, "text"),
+        ("json", "json", None, "json"),
+    ],
+)
+def test_log_formats(encoder: str, own: str, is_devel: bool | None, expected: str) -> None:
+    assert log_format(encoder, own, is_devel=is_devel) == expected
+
+
+@pytest.mark.parametrize(("encoder", "own"), [("xml", ""), ("json", "text")])
+def test_a_wrong_encoder(encoder: str, own: str) -> None:
+    with pytest.raises(UsageError, match=f"--zap-encoder .*{encoder}"):
+        log_format(encoder, own, is_devel=None)
+
+
+def test_stack_traces() -> None:
+    assert [has_stack_traces(level) for level in ("info", "error", "panic")] == [True, True, False]
+    with pytest.raises(UsageError, match="--zap-stacktrace-level 'x'"):
+        has_stack_traces("x")
+
+
+@pytest.mark.parametrize(
+    ("flags", "level", "form"),
+    [
+        ([], "info", "text"),
+        (["--zap-devel"], "debug", "text"),
+        (["--zap-devel=true", "--zap-log-level=error"], "error", "text"),
+        (["--zap-devel=false"], "info", "json"),
+        (["--zap-log-level=panic"], "error", "text"),
+    ],
+)
+def test_the_flags_of_zap(monkeypatch: pytest.MonkeyPatch, flags: list[str], level: str, form: str) -> None:
+    given: list[Options] = []
+    monkeypatch.setattr(manager, "main", given.append)
+    more = ["--zap-time-encoding=epoch", "--zap-stacktrace-level=panic"]
+    assert main(["controller", *flags, *more]) == 0
+    (options,) = given
+    assert (options.log_level, options.log_format) == (level, form)
+    assert (options.log_time_format, options.log_stack_traces) == ("epoch", False)
+
+
 def test_a_wrong_log_level() -> None:
     with pytest.raises(UsageError, match="loud"):
         log_level("loud")
@@ -63,6 +112,7 @@ def test_a_wrong_log_level() -> None:
         ({"qps": float("nan")}, "--kube-api-qps"),
         ({"burst": 0}, "--kube-api-burst"),
         ({"log_format": "xml"}, "--log-format"),
+        ({"log_time_format": "local"}, "--zap-time-encoding"),
     ],
 )
 def test_wrong_options_name_the_flag(wrong: dict[str, object], flag: str) -> None:
@@ -70,13 +120,14 @@ def test_wrong_options_name_the_flag(wrong: dict[str, object], flag: str) -> Non
         Options(**wrong)  # type: ignore[arg-type]
 
 
-def test_webhooks_need_both_flags() -> None:
-    assert webhooks(":9443", "/certs") == Webhooks(Address("", 9443), Path("/certs"))
-    assert webhooks("0", "") is None
-    with pytest.raises(UsageError, match=r"^--webhook-bind-address needs --webhook-cert-dir"):
-        webhooks(":9443", "")
-    with pytest.raises(UsageError, match=r"^--webhook-cert-dir needs --webhook-bind-address"):
-        webhooks("0", "/certs")
+def test_webhooks_need_a_certificate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    given: list[Options] = []
+    monkeypatch.setattr(manager, "main", given.append)
+    for flags in (["--webhook-cert-dir=/certs"], ["--webhook-cert-dir=/certs", "--webhook-bind-address=0"], []):
+        assert main(["controller", *flags]) == 0
+    assert [options.webhooks for options in given] == [Webhooks(Address("", 9443), Path("/certs")), None, None]
+    assert main(["controller", "--webhook-bind-address", ":9443"]) == 2
+    assert "--webhook-bind-address needs --webhook-cert-dir" in capsys.readouterr().err
 
 
 def test_metrics_without_a_question_stay_on_the_machine() -> None:

@@ -15,6 +15,8 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from pyjobset.controller.log import Log
+from pyjobset.controller.options import Tls
+from pyjobset.controller.tls import restrict
 from pyjobset.errors import UsageError
 
 CHAIN, KEY = "tls.crt", "tls.key"
@@ -29,7 +31,8 @@ _Stamp = tuple[tuple[int, int, int], ...]
 class ServingCertificate:
     """`context` is for the server. Raises UsageError when the directory has no usable pair to begin with."""
 
-    def __init__(self, directory: Path, flag: str) -> None:
+    def __init__(self, directory: Path, flag: str, tls: Tls = Tls()) -> None:  # noqa: B008 it is frozen
+        self._tls = tls
         self._files = (directory / CHAIN, directory / KEY)
         try:
             self._seen = self._stamp()
@@ -65,13 +68,13 @@ class ServingCertificate:
         return tuple((status.st_ino, status.st_mtime_ns, status.st_size) for status in found)
 
     def _load(self) -> ssl.SSLContext:
-        made = _context()
+        made = _context(self._tls)
         # A key with a passphrase would ask at the terminal; a password callback makes it an error.
         made.load_cert_chain(*self._files, password=lambda: b"")
         return made
 
 
-def self_signed(now: datetime) -> ssl.SSLContext:
+def self_signed(now: datetime, tls: Tls) -> ssl.SSLContext:
     """For a client that trusts the address and not the certificate. Its key is nowhere but in this process."""
     # 8 MB that a controller with certificates from elsewhere does without.
     from cryptography import x509
@@ -90,7 +93,7 @@ def self_signed(now: datetime) -> ssl.SSLContext:
     pem = certificate.public_bytes(serialization.Encoding.PEM) + key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    made = _context()
+    made = _context(tls)
     with _readable(pem) as path:
         made.load_cert_chain(path)
     return made
@@ -110,9 +113,9 @@ def _readable(content: bytes) -> Iterator[str]:
         yield file.name
 
 
-def _context() -> ssl.SSLContext:
+def _context(tls: Tls) -> ssl.SSLContext:
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    restrict(made, tls)
     made.set_alpn_protocols(["http/1.1"])
     return made
 

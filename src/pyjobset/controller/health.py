@@ -14,17 +14,20 @@ REQUEST_SECONDS_MAX = 5.0
 REQUEST_LINE_BYTES_MAX = 4096
 
 
-async def serve_health(address: Address, is_ready: Callable[[], bool]) -> asyncio.Server:
+async def serve_health(
+    address: Address, is_ready: Callable[[], bool], liveness: str = "healthz", readiness: str = "readyz"
+) -> asyncio.Server:
     """A listening server; close it with `close`. Raises UsageError if the address cannot be had."""
+    alive, ready = f"/{liveness}".encode(), f"/{readiness}".encode()
 
     def answer(line: bytes) -> tuple[int, str]:
         method, _, rest = line.partition(b" ")
         path = rest.partition(b" ")[0].partition(b"?")[0]
         if method not in (b"GET", b"HEAD"):
             return 405, "Method Not Allowed"
-        if path == b"/healthz" or (path == b"/readyz" and is_ready()):
+        if path == alive or (path == ready and is_ready()):
             return 200, "OK"
-        return (503, "Service Unavailable") if path == b"/readyz" else (404, "Not Found")
+        return (503, "Service Unavailable") if path == ready else (404, "Not Found")
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

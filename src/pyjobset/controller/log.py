@@ -7,6 +7,7 @@ standard way. No secret is ever a field: templates and request bodies are not lo
 import json
 import logging
 import sys
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -45,10 +46,12 @@ class Log:
         self._logger.handle(record)
 
 
-def configure(level: str, output: str) -> None:
+def configure(level: str, output: str, time_format: str = "iso8601", *, stack_traces: bool = True) -> None:
     """Sends the logs of pyjobset to standard error. Called once, by the program's entry point."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if output == "json" else TextFormatter())
+    formatter = JsonFormatter() if output == "json" else TextFormatter()
+    formatter.time, formatter.stack_traces = TIMES[time_format], stack_traces
+    handler.setFormatter(formatter)
     root = logging.getLogger(ROOT)
     root.handlers[:] = [handler]
     root.propagate = False
@@ -60,23 +63,41 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
     return fields
 
 
-def _timestamp(record: logging.LogRecord) -> str:
-    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _utc(seconds: float, precision: str) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec=precision).replace("+00:00", "Z")
 
 
-class TextFormatter(logging.Formatter):
+TIMES: Mapping[str, Callable[[float], str | float | int]] = {
+    "iso8601": lambda seconds: _utc(seconds, "milliseconds"),
+    "rfc3339": lambda seconds: _utc(seconds, "seconds"),
+    "rfc3339nano": lambda seconds: _utc(seconds, "microseconds"),
+    "epoch": lambda seconds: seconds,
+    "millis": lambda seconds: seconds * 1e3,
+    "nano": lambda seconds: int(seconds * 1e9),
+}
+"""By zap's names. The clock here counts microseconds."""
+
+
+class _Formatter(logging.Formatter):
+    def __init__(self) -> None:
+        super().__init__()
+        self.time = TIMES["iso8601"]
+        self.stack_traces = True
+
+
+class TextFormatter(_Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        parts = [_timestamp(record), f"{record.levelname:7}", record.getMessage()]
+        parts = [str(self.time(record.created)), f"{record.levelname:7}", record.getMessage()]
         parts += [f"{name}={_text(value)}" for name, value in _fields(record).items()]
-        if record.exc_info:
+        if record.exc_info and self.stack_traces:
             parts.append("\n" + self.formatException(record.exc_info))
         return " ".join(parts)
 
 
-class JsonFormatter(logging.Formatter):
+class JsonFormatter(_Formatter):
     def format(self, record: logging.LogRecord) -> str:
         entry: dict[str, Any] = {
-            "ts": _timestamp(record),
+            "ts": self.time(record.created),
             "level": record.levelname.lower(),
             "logger": record.name,
             "msg": record.getMessage(),
@@ -84,7 +105,7 @@ class JsonFormatter(logging.Formatter):
         entry |= {
             name: value if isinstance(value, int | float) else str(value) for name, value in _fields(record).items()
         }
-        if record.exc_info:
+        if record.exc_info and self.stack_traces:
             entry["stacktrace"] = self.formatException(record.exc_info)
         return msgspec.json.encode(entry).decode()
 

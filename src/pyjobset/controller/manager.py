@@ -92,7 +92,8 @@ class Manager:
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set. Raises what a part of the manager raised by a bug."""
         address = self._options.health_address
-        health = None if address is None else await serve_health(address, lambda: self.is_ready)
+        names = self._options.liveness_endpoint, self._options.readiness_endpoint
+        health = None if address is None else await serve_health(address, lambda: self.is_ready, *names)
         try:
             async with self._webhooks(), self._metrics(), self._parts:
                 self._start(self._live())
@@ -245,7 +246,7 @@ class Manager:
 
 def main(options: Options) -> None:
     """Runs the controller until SIGTERM or SIGINT. Raises UsageError."""
-    configure(options.log_level, options.log_format)
+    configure(options.log_level, options.log_format, options.log_time_format, stack_traces=options.log_stack_traces)
     gc.set_threshold(*GC_THRESHOLDS)
     with asyncio.Runner(loop_factory=_event_loop_factory()) as runner:
         runner.run(_main(options))

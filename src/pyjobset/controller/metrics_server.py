@@ -30,9 +30,9 @@ async def serving(options: Metrics, sources: Sources, client: Client) -> AsyncIt
     """Listens before it yields the port, and ends what runs after. Raises UsageError."""
     tls = None
     if options.is_secure and options.certificates is not None:
-        tls = ServingCertificate(options.certificates, "metrics.certDir").context
+        tls = ServingCertificate(options.certificates, "metrics.certDir", options.tls).context
     elif options.is_secure:
-        tls = self_signed(datetime.now(UTC))
+        tls = self_signed(datetime.now(UTC), options.tls)
     access = Access(client, asyncio.get_running_loop().time) if options.is_secure else None
     async with listening(application(Page(sources), access), options.address, tls, "--metrics-bind-address") as port:
         log.info("Metrics are served", port=port, secure=options.is_secure)

@@ -1,4 +1,4 @@
-"""How the controller runs: every flag of `jobset controller` as one frozen value. Made by cli.controller.
+"""How the controller runs: Configuration and flags as one frozen value. Made by controller.configuration.
 
 Names and defaults are those of the original controller where it has the flag. Bad values raise UsageError.
 """
@@ -14,6 +14,13 @@ BURST = 500
 CONCURRENT_RECONCILES = 16
 LOG_LEVELS = ("debug", "info", "warning", "error")
 LOG_FORMATS = ("text", "json")
+LEVELS_OF_ZAP = {"warn": "warning", "dpanic": "error", "panic": "error", "fatal": "error"}
+"""Those that have another name here. We log nothing above error."""
+ENCODERS = {"console": "text", "json": "json"}
+"""The original's names of log formats, and ours."""
+STACK_TRACE_LEVELS = ("info", "error", "panic")
+TIME_FORMATS = ("iso8601", "rfc3339", "rfc3339nano", "epoch", "millis", "nano")
+TLS_1_2, TLS_1_3 = "VersionTLS12", "VersionTLS13"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -29,11 +36,41 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
+class Tls:
+    """Of all our servers. Cipher suites have Go's names; none are the library's own choice."""
+
+    min_version: str = TLS_1_2
+    cipher_suites: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderElection:
+    """By a Lease. An empty namespace is that of our pod."""
+
+    enabled: bool = False
+    name: str = "6d4f6a47.jobset.x-k8s.io"
+    namespace: str = ""
+    lease_seconds: float = 15.0
+    renew_deadline_seconds: float = 10.0
+    retry_seconds: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """Of the webhooks, made by the controller itself: for that Service, kept in that Secret."""
+
+    enabled: bool = False
+    service: str = "jobset-webhook-service"
+    secret: str = "jobset-webhook-server-cert"  # noqa: S105 it is a name
+
+
+@dataclass(frozen=True, slots=True)
 class Webhooks:
     """`certificates` is a directory with tls.crt and tls.key."""
 
     address: Address
     certificates: Path
+    tls: Tls = Tls()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +83,7 @@ class Metrics:
     address: Address
     certificates: Path | None = None
     is_secure: bool = True
+    tls: Tls = Tls()
 
     def __post_init__(self) -> None:
         if not self.is_secure and self.address.host not in LOOPBACK:
@@ -67,6 +105,10 @@ class Options:
     concurrent_reconciles: int = CONCURRENT_RECONCILES
     health_address: Address | None = Address("", 8081)
     """None: no health endpoint."""
+    liveness_endpoint: str = "healthz"
+    readiness_endpoint: str = "readyz"
+    leader_election: LeaderElection = LeaderElection()
+    certificates: Certificates = Certificates()
     webhooks: Webhooks | None = None
     metrics: Metrics | None = None
     """None: metrics are not served."""
@@ -76,6 +118,8 @@ class Options:
     """A JobSet that is suspended from the start has no Jobs before its first resume."""
     log_level: str = "info"
     log_format: str = "text"
+    log_time_format: str = TIME_FORMATS[0]
+    log_stack_traces: bool = True
 
     def __post_init__(self) -> None:
         if self.concurrent_reconciles < 1:
@@ -86,6 +130,8 @@ class Options:
             raise UsageError(f"--kube-api-burst {self.burst}: must be at least 1")
         if self.log_format not in LOG_FORMATS:
             raise UsageError(f"--log-format {self.log_format!r}: must be one of {', '.join(LOG_FORMATS)}")
+        if self.log_time_format not in TIME_FORMATS:
+            raise UsageError(f"--zap-time-encoding {self.log_time_format!r}: must be one of {', '.join(TIME_FORMATS)}")
 
 
 def address(text: str, flag: str) -> Address | None:
@@ -98,20 +144,27 @@ def address(text: str, flag: str) -> Address | None:
     return Address(host.removeprefix("[").removesuffix("]"), int(port))
 
 
-def webhooks(bind_address: str, cert_dir: str) -> Webhooks | None:
-    """Both flags or none of them."""
-    where = address(bind_address, "--webhook-bind-address")
-    if where is not None and cert_dir:
-        return Webhooks(where, Path(cert_dir))
-    if where is not None or cert_dir:
-        given, lacking = ("--webhook-bind-address", "--webhook-cert-dir")[:: 1 if where else -1]
-        raise UsageError(f"{given} needs {lacking}", hint="webhooks are served over TLS only; give both, or none")
-    return None
-
-
 def metrics(bind_address: str, cert_dir: str = "", *, is_secure: bool = True) -> Metrics | None:
     where = address(bind_address, "--metrics-bind-address")
     return None if where is None else Metrics(where, Path(cert_dir) if cert_dir else None, is_secure)
+
+
+def log_format(encoder: str, own: str, *, is_devel: bool | None) -> str:
+    """From --zap-encoder and --log-format, which say the same, and --zap-devel, which has a default for it."""
+    if encoder and encoder not in ENCODERS:
+        raise UsageError(f"--zap-encoder {encoder!r}: must be {' or '.join(ENCODERS)}")
+    if encoder and own and ENCODERS[encoder] != own:
+        raise UsageError(
+            f"--zap-encoder {encoder} and --log-format {own} contradict each other", hint="give one of them"
+        )
+    return own or (ENCODERS[encoder] if encoder else "json" if is_devel is False else "text")
+
+
+def has_stack_traces(level: str) -> bool:
+    """Our tracebacks are those of bugs, which are errors."""
+    if level not in STACK_TRACE_LEVELS:
+        raise UsageError(f"--zap-stacktrace-level {level!r}: must be one of {', '.join(STACK_TRACE_LEVELS)}")
+    return level != "panic"
 
 
 def boolean(text: str, flag: str) -> bool:
@@ -125,6 +178,7 @@ def log_level(text: str) -> str:
     """A level's name, or the original controller's number: 0 is info, above is more."""
     if text.isdecimal():
         return "debug" if int(text) > 0 else "info"
+    text = LEVELS_OF_ZAP.get(text, text)
     if text not in LOG_LEVELS:
         raise UsageError(f"--zap-log-level {text!r}: must be one of {', '.join(LOG_LEVELS)} or a number")
     return text

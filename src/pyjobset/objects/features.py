@@ -47,15 +47,20 @@ DEFAULTS: Features = frozenset(g.name for g in GATES.values() if g.default)
 
 def parse(text: str) -> Features:
     """`A=true,B=false` over the defaults. Raises UsageError for an unknown gate or value."""
-    chosen: dict[str, bool] = {}
+    return resolve(chosen(text))
+
+
+def chosen(text: str) -> dict[str, bool]:
+    """`A=true,B=false` as a mapping. Raises UsageError for a value that is neither."""
+    found: dict[str, bool] = {}
     for part in filter(None, (p.strip() for p in text.split(","))):
         name, _, value = part.partition("=")
         if value.lower() not in ("true", "false"):
             raise UsageError(
                 f"feature gate {part!r}: expected NAME=true or NAME=false", hint=f"for example {name}=true"
             )
-        chosen[name] = value.lower() == "true"
-    return resolve(chosen)
+        found[name] = value.lower() == "true"
+    return found
 
 
 def resolve(chosen: Mapping[str, bool]) -> Features:

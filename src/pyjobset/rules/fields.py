@@ -13,11 +13,10 @@ from typing import Any, Literal
 import msgspec
 from msgspec import inspect
 
-from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.meta import ObjectMeta
 from pyjobset.rules.shapes import SHAPES, Open
 
-Kind = Literal["an object", "a list", "a map", "a string", "a boolean", "an integer", "anything"]
+Kind = Literal["an object", "a list", "a map", "a string", "a boolean", "an integer", "a number", "anything"]
 
 _INT64 = frozenset({"generation", "observedGeneration"})
 _IGNORED: Mapping[type, frozenset[str]] = {
@@ -98,6 +97,8 @@ def _field(type_: inspect.Type, keywords: Mapping[str, Any] | None = None, name:
             return Field("a string", keywords)
         case inspect.BoolType():
             return Field("a boolean", keywords)
+        case inspect.FloatType():
+            return Field("a number", keywords)
         case inspect.IntType():
             is_long = name in _INT64 or keywords.get("format") == "int64"
             return Field("an integer", keywords, bits=64 if is_long else 32)
@@ -106,13 +107,15 @@ def _field(type_: inspect.Type, keywords: Mapping[str, Any] | None = None, name:
             return Field("anything", keywords)
 
 
-def hint_for_unknown(key: str, siblings: Fields) -> str:
-    """The field that was meant: a sibling spelled nearly so, the place where it exists, or the fields there are."""
+def hint_for_unknown(key: str, siblings: Fields, root: type[msgspec.Struct]) -> str:
+    """The field that was meant: a sibling spelled nearly so, the place in `root` where it exists, or the fields there
+    are."""
     names = list(siblings.by_name)
     word = key[:_KEY_LENGTH_MAX]
     near = get_close_matches(word, names, n=1, cutoff=_SURELY_NEAR)
-    if not near and key in _places():
-        return f"it is a field of {_places()[key]}"
+    places = _places(root)
+    if not near and key in places:
+        return f"it is a field of {places[key]}"
     near = near or get_close_matches(word, names, n=1, cutoff=_MAYBE_NEAR)
     if near:
         return f"did you mean {near[0]}?"
@@ -120,10 +123,10 @@ def hint_for_unknown(key: str, siblings: Fields) -> str:
 
 
 @cache
-def _places() -> Mapping[str, str]:
+def _places(root: type[msgspec.Struct]) -> Mapping[str, str]:
     """The object that has a field, for all of a JobSet but its status; the outermost where several do."""
     places: dict[str, str] = {}
-    level: list[tuple[str, type[msgspec.Struct]]] = [("", JobSet)]
+    level: list[tuple[str, type[msgspec.Struct]]] = [("", root)]
     while level:
         below: list[tuple[str, type[msgspec.Struct]]] = []
         for path, struct in level:

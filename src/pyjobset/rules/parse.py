@@ -9,7 +9,7 @@ applies no default and knows no rule between two fields.
 from collections.abc import Mapping
 from difflib import get_close_matches
 from math import isfinite
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -18,6 +18,8 @@ from pyjobset.objects.jobset import API_VERSION, KIND, JobSet
 from pyjobset.rules import registry
 from pyjobset.rules.fields import Field, Fields, fields_of, hint_for_unknown
 from pyjobset.rules.rule import Rule, child, kind_of
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 DEPTH_MAX = 100
 SIZE_MAX = 3 * 1024 * 1024
@@ -50,6 +52,16 @@ def read(manifest: Any) -> tuple[JobSet | None, tuple[Problem, ...]]:
     return msgspec.convert(value, JobSet) if walk.is_whole else None, tuple(walk.problems)
 
 
+def read_as(manifest: Any, type_: type[T]) -> tuple[T | None, tuple[Problem, ...]]:
+    """As `read`, for an object of another struct, which names its own apiVersion and kind."""
+    walk = _Walk(type_)
+    try:
+        value = walk.root(walk.json(manifest))
+    except _Enough:
+        return None, tuple(walk.problems)
+    return msgspec.convert(value, type_) if walk.is_whole else None, tuple(walk.problems)
+
+
 class _Enough(Exception):
     """There is no use in looking further."""
 
@@ -57,7 +69,8 @@ class _Enough(Exception):
 class _Walk:
     """One pass over one manifest. `_trail` leads to the value at hand; a path is only spelled out for a problem."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: type[msgspec.Struct] = JobSet) -> None:
+        self._root = root
         self.problems: list[Problem] = []
         self.is_whole = True
         self._paths: set[str] = set()
@@ -136,6 +149,14 @@ class _Walk:
             self._trail.pop()
         return items if has_changed or not isinstance(value, list) else value
 
+    def root(self, manifest: Any) -> Any:
+        """The fields of the root that the manifest has."""
+        if not isinstance(manifest, dict):
+            hint = f"it starts with apiVersion and kind: {self._root.__name__}"
+            self._report(registry.NOT_AN_OBJECT, manifest, f"must be an object, not {kind_of(manifest)}", hint)
+            raise _Enough
+        return self._struct(fields_of(self._root), manifest)
+
     def jobset(self, manifest: Any) -> Any:
         """The fields of a JobSet that the manifest has."""
         if not isinstance(manifest, dict):
@@ -180,6 +201,8 @@ class _Walk:
                 pass
             case "an integer" if isinstance(value, int) and not isinstance(value, bool):
                 self._check_integer(field, value)
+            case "a number" if isinstance(value, int | float) and not isinstance(value, bool):
+                pass
             case "anything":
                 pass
             case expected:
@@ -193,7 +216,7 @@ class _Walk:
             self._trail.append(key)
             if field is None:
                 if not fields.is_open and isinstance(key, str) and key not in fields.ignored:
-                    self._report(registry.UNKNOWN_FIELD, hint=hint_for_unknown(key, fields))
+                    self._report(registry.UNKNOWN_FIELD, hint=hint_for_unknown(key, fields, self._root))
             else:
                 checked = self._check(field, item)
                 known[key] = item if field.is_carried else checked
@@ -262,7 +285,7 @@ class _Walk:
         hint = _HINTS.get(expected, "")
         if expected == "a string":
             hint = _quoted(value)
-        elif expected == "an integer":
+        elif expected in ("an integer", "a number"):
             hint = _unquoted(value)
         self._report(registry.WRONG_TYPE, value, f"must be {expected}, not {kind_of(value)}", hint)
 

@@ -48,7 +48,7 @@ async def serving(
 ) -> AsyncIterator[int]:
     """Listens before it yields the port, and ends what runs after. Pods are reviewed where there is a `lookup` of their
     leaders. Raises UsageError."""
-    tls = ServingCertificate(options.certificates, "--webhook-cert-dir").context
+    tls = ServingCertificate(options.certificates, "--webhook-cert-dir", options.tls).context
     app = application(features, look, lookup=lookup, reviews=reviews)
     async with listening(app, options.address, tls, "--webhook-bind-address") as port:
         log.info("Webhooks are served", port=port)
