@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import docs_metrics
 import docs_configuration
+import docs_metrics
 import docs_rules
 from crd import definition
 
