@@ -45,6 +45,16 @@ def test_answers(request_bytes: bytes, is_ready: bool, status: int) -> None:
     assert asyncio.run(main()).startswith(f"HTTP/1.1 {status} ".encode())
 
 
+@pytest.mark.parametrize(("path", "status"), [("/alive", 200), ("/ready", 503), ("/healthz", 404), ("/readyz", 404)])
+def test_the_paths_have_the_names_that_they_were_given(path: str, status: int) -> None:
+    async def main() -> bytes:
+        server = await serve_health(Address("127.0.0.1", 0), lambda: False, "alive", "ready")
+        async with server:
+            return await ask(server.sockets[0].getsockname()[1], get(path))
+
+    assert asyncio.run(main()).startswith(f"HTTP/1.1 {status} ".encode())
+
+
 def test_a_request_line_without_end_is_dropped_and_the_next_is_answered() -> None:
     async def main() -> tuple[bytes, bytes]:
         server = await serve_health(Address("127.0.0.1", 0), lambda: True)

@@ -5,7 +5,8 @@ import logging
 
 import pytest
 
-from pyjobset.controller.log import JsonFormatter, TextFormatter
+from pyjobset.controller.log import ROOT, TIMES, JsonFormatter, TextFormatter, configure
+from pyjobset.controller.options import TIME_FORMATS
 from pyjobset.objects.meta import Key
 
 
@@ -61,3 +62,28 @@ def test_a_bug_has_its_traceback() -> None:
 def test_lines_of_other_modules_are_formatted_too() -> None:
     made = logging.LogRecord("pyjobset.kube.cache", logging.WARNING, "", 0, "watch of %s ended", ("jobs",), None)
     assert TextFormatter().format(made).endswith("WARNING watch of jobs ended")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "expected"),
+    [
+        ("iso8601", "2026-11-30T12:00:00.250Z"),
+        ("rfc3339", "2026-11-30T12:00:00Z"),
+        ("rfc3339nano", "2026-11-30T12:00:00.250000Z"),
+        ("epoch", 1796040000.25),
+        ("millis", 1796040000250.0),
+        ("nano", 1796040000250000000),
+    ],
+)
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_times_and_stack_traces_are_configured(
+    monkeypatch: pytest.MonkeyPatch, encoding: str, expected: object, output: str
+) -> None:
+    root = logging.getLogger(ROOT)
+    for name, value in (("handlers", list(root.handlers)), ("propagate", root.propagate), ("level", root.level)):
+        monkeypatch.setattr(root, name, value)
+    configure("info", output, encoding, stack_traces=False)
+    line = root.handlers[0].format(record("Bug", raised()))
+    assert "ValueError" not in line
+    assert json.loads(line)["ts"] == expected if output == "json" else line.startswith(f"{expected} ")
+    assert set(TIMES) == set(TIME_FORMATS)

@@ -14,7 +14,7 @@ import pytest
 
 from pyjobset.controller import listener
 from pyjobset.controller.manager import Manager
-from pyjobset.controller.options import Address, Options, Webhooks
+from pyjobset.controller.options import Address, Options, Tls, Webhooks
 from pyjobset.controller.webhook import admission, server
 from pyjobset.controller.webhook.server import serving
 from pyjobset.errors import UsageError
@@ -84,11 +84,16 @@ def trusting(*directories: Path) -> ssl.SSLContext:
     return made
 
 
-def served(directory: Path, *authorities: Path, talk: Callable[[Client], Awaitable[Any]]) -> Any:
+def served(
+    directory: Path,
+    *authorities: Path,
+    talk: Callable[[Client], Awaitable[Any]],
+    tls: Tls = Tls(),  # noqa: B008
+) -> Any:
     """What `talk` returns of a conversation with a server that has the certificates of that directory."""
 
     async def main() -> Any:
-        options = Webhooks(Address("127.0.0.1", 0), directory)
+        options = Webhooks(Address("127.0.0.1", 0), directory, tls)
         async with serving(options, ALL_GATES) as port:
             return await talk(Client(port, trusting(*authorities)))
 
@@ -224,6 +229,41 @@ def test_tls_1_2_is_the_oldest(pki: Path) -> None:
         return await client.post(VALIDATE_PATH, b"")
 
     assert served(pki / "a" / "webhook", pki / "a", talk=talk).status == 400
+
+
+@pytest.mark.parametrize(
+    "tls",
+    [Tls("VersionTLS13"), Tls(cipher_suites=("TLS_AES_128_GCM_SHA256",))],
+    ids=["minVersion", "suites of 1.3 only"],
+)
+def test_tls_1_2_is_refused_where_1_3_is_the_oldest(pki: Path, tls: Tls) -> None:
+    async def talk(client: Client) -> Answer:
+        client.tls.maximum_version = ssl.TLSVersion.TLSv1_2
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            await client.post(VALIDATE_PATH, b"")
+        client.tls.maximum_version = ssl.TLSVersion.TLSv1_3
+        return await client.post(VALIDATE_PATH, b"")
+
+    assert served(pki / "a" / "webhook", pki / "a", talk=talk, tls=tls).status == 400
+
+
+def test_of_tls_1_2_only_the_cipher_suites_that_were_named_are_offered(pki: Path) -> None:
+    """The key of the certificate is an ECDSA one."""
+
+    async def talk(client: Client) -> str:
+        client.tls.maximum_version = ssl.TLSVersion.TLSv1_2
+        _, writer = await asyncio.open_connection("127.0.0.1", client.port, ssl=client.tls)
+        cipher: str = writer.get_extra_info("cipher")[0]
+        writer.close()
+        return cipher
+
+    def cipher_of(*suites: str) -> Any:
+        return served(pki / "a" / "webhook", pki / "a", talk=talk, tls=Tls(cipher_suites=suites))
+
+    assert cipher_of("TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA") == "ECDHE-ECDSA-AES128-SHA"
+    assert cipher_of("TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305") == "ECDHE-ECDSA-CHACHA20-POLY1305"
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        cipher_of("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256")
 
 
 # The certificate

@@ -73,7 +73,7 @@ TIMES: Mapping[str, Callable[[float], str | float | int]] = {
     "rfc3339nano": lambda seconds: _utc(seconds, "microseconds"),
     "epoch": lambda seconds: seconds,
     "millis": lambda seconds: seconds * 1e3,
-    "nano": lambda seconds: int(seconds * 1e9),
+    "nano": lambda seconds: round(seconds * 1e6) * 1000,
 }
 """By zap's names. The clock here counts microseconds."""
 
