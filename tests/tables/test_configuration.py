@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from pyjobset.cli.main import main
-from pyjobset.controller import configuration as configurations
 from pyjobset.controller import manager
-from pyjobset.controller.configuration import Configuration, fields, manifest, parse, with_flags
+from pyjobset.controller.configuration import Configuration, fields, manifest
+from pyjobset.controller.configured import options, parse, with_flags
 from pyjobset.controller.options import Address, Certificates, LeaderElection, Metrics, Options, Tls, Webhooks
 from pyjobset.errors import InvalidSpec, UsageError
 from pyjobset.objects import features as gates
@@ -51,7 +51,7 @@ def problems(edits: dict[str, Any]) -> list[tuple[str, str]]:
 def test_without_fields_it_is_the_default() -> None:
     assert parse(HEAD, "f") == Configuration()
     assert parse(HEAD | {"webhook": None, "featureGates": None}, "f") == Configuration()
-    assert configurations.options(Configuration()) == Options(metrics=Metrics(Address("", 8443)))
+    assert options(Configuration()) == Options(metrics=Metrics(Address("", 8443)))
 
 
 def test_what_is_printed_can_be_read_again() -> None:
@@ -61,7 +61,7 @@ def test_what_is_printed_can_be_read_again() -> None:
 
 
 def test_every_field_reaches_the_options(run: Run) -> None:
-    options = run(
+    made = run(
         {
             "webhook": {"port": 1, "host": "127.0.0.1", "certDir": "/certs"},
             "leaderElection": {
@@ -88,7 +88,7 @@ def test_every_field_reaches_the_options(run: Run) -> None:
         }
     )
     tls = Tls("VersionTLS12", (GCM,))
-    assert options == Options(
+    assert made == Options(
         webhooks=Webhooks(Address("127.0.0.1", 1), Path("/certs"), tls),
         leader_election=LeaderElection(False, "lease", "ns", 60.0, 1.5, 0.5),
         metrics=Metrics(Address("127.0.0.1", 2), Path("/metrics"), tls=tls),
@@ -250,9 +250,9 @@ def test_no_file(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_flag_goes_before_the_file_and_the_file_before_the_default(run: Run) -> None:
     file = {"clientConnection": {"qps": 7}, "featureGates": {"ElasticJobSet": True, "RestartJob": True}}
-    options = run(file, "--kube-api-burst", "9", "--feature-gates", "RestartJob=false,InPlaceRestart=true")
-    assert (options.qps, options.burst) == (7.0, 9)
-    assert options.features == gates.resolve({gates.ELASTIC_JOBSET: True, gates.IN_PLACE_RESTART: True})
+    made = run(file, "--kube-api-burst", "9", "--feature-gates", "RestartJob=false,InPlaceRestart=true")
+    assert (made.qps, made.burst) == (7.0, 9)
+    assert made.features == gates.resolve({gates.ELASTIC_JOBSET: True, gates.IN_PLACE_RESTART: True})
     assert run(file, "--kube-api-qps", "500").qps == 500.0, "given, also where it is the default"
 
 
@@ -266,8 +266,8 @@ def test_webhook_flags_go_before_the_file(run: Run) -> None:
 
 
 def test_addresses_may_be_switched_off(run: Run) -> None:
-    options = run({"metrics": {"bindAddress": "0"}, "health": {"healthProbeBindAddress": "0"}})
-    assert (options.metrics, options.health_address) == (None, None)
+    made = run({"metrics": {"bindAddress": "0"}, "health": {"healthProbeBindAddress": "0"}})
+    assert (made.metrics, made.health_address) == (None, None)
 
 
 @pytest.mark.parametrize(

@@ -99,8 +99,8 @@ def controller(
       jobset controller --config controller_manager_config.yaml --print-config
     """
     from pyjobset.cli.output import say, to_yaml
-    from pyjobset.controller import configuration as configurations
-    from pyjobset.controller import options
+    from pyjobset.controller import configured, options
+    from pyjobset.controller.configuration import manifest
     from pyjobset.controller.manager import main
 
     given = {
@@ -108,11 +108,11 @@ def controller(
         for name, value in ctx.params.items()
         if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
     }
-    configuration = configurations.with_flags(_configuration(config), given)
+    configuration = configured.with_flags(_configuration(config), given)
     if print_config:
-        say(to_yaml(configurations.manifest(configuration)))
+        say(to_yaml(manifest(configuration)))
         return
-    chosen = configurations.options(
+    chosen = configured.options(
         configuration,
         is_metrics_secure=options.boolean(metrics_secure, "--metrics-secure"),
         kubeconfig=kubeconfig,
@@ -132,7 +132,8 @@ def _configuration(name: str) -> Any:
     from dataclasses import replace
 
     from pyjobset.cli.files import read
-    from pyjobset.controller.configuration import API_VERSION, KIND, Configuration, parse
+    from pyjobset.controller.configuration import API_VERSION, KIND, Configuration
+    from pyjobset.controller.configured import parse
     from pyjobset.errors import InvalidSpec, UsageError
 
     if not name:

@@ -1,0 +1,152 @@
+"""Options out of a Configuration and flags: flag over file over default. Called by cli.controller.
+
+Decoding is strict, and all problems of a file are told at once. Nothing here reads files or the environment.
+"""
+
+import dataclasses
+from collections.abc import Container, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from pyjobset.controller.configuration import DEFER, KIND, Configuration, WebhookSection, fields
+from pyjobset.controller.configuration_checks import duration_seconds, problems
+from pyjobset.controller.options import (
+    Address,
+    Certificates,
+    LeaderElection,
+    Options,
+    Tls,
+    Webhooks,
+    address,
+    metrics,
+)
+from pyjobset.errors import InvalidSpec, UsageError
+from pyjobset.objects import features
+from pyjobset.rules.parse import read_as
+from pyjobset.rules.rule import child
+
+
+def parse(manifest: Any, source: str) -> Configuration:
+    """The Configuration in a file's value. Raises InvalidSpec with everything that is wrong."""
+    configuration, found = read_as(manifest, Configuration)
+    paths = {problem.path for problem in found}
+    if "kind" in paths:  # something else: all of it would be wrong
+        raise InvalidSpec([p for p in found if p.path in ("apiVersion", "kind")], subject=f"{KIND} {source}")
+    # The rest is looked at without what has the wrong type.
+    rest = configuration or read_as(_without(manifest, paths), Configuration)[0]
+    if rest is not None:
+        found += tuple(problem for problem in problems(rest) if problem.path not in paths)
+    if found:
+        raise InvalidSpec(found, subject=f"{KIND} {source}")
+    assert configuration is not None
+    return configuration
+
+
+def _without(value: Any, paths: Container[str], path: str = "") -> Any:
+    """The value without the fields and items of those paths."""
+    if isinstance(value, dict):
+        inner = {key: child(path, key) for key in value}
+        return {key: _without(item, paths, inner[key]) for key, item in value.items() if inner[key] not in paths}
+    if isinstance(value, list):
+        return [_without(item, paths, child(path, i)) for i, item in enumerate(value) if child(path, i) not in paths]
+    return value
+
+
+def with_flags(configuration: Configuration, given: Mapping[str, Any]) -> Configuration:
+    """`given` are the values of flags by name (`--kube-api-qps`); those of other things are ignored. Raises UsageError,
+    which names the flag."""
+    sections: dict[str, Any] = {}
+    by_path: dict[str, str] = {}
+    for section, field, path, flag in _flags():
+        if flag in given and flag not in _COMPOSED:
+            by_path[path] = flag
+            sections[section] = replace(sections.get(section, getattr(configuration, section)), **{field: given[flag]})
+    configuration = replace(configuration, **sections)
+    if "--webhook-bind-address" in given:
+        configuration = _with_webhook_address(configuration, given["--webhook-bind-address"])
+    if "--feature-gates" in given:
+        gates = configuration.feature_gates | features.chosen(given["--feature-gates"])
+        configuration = replace(configuration, feature_gates=gates)
+    for problem in problems(configuration):
+        where = by_path.get(problem.path, problem.path)
+        raise UsageError(f"{where} {problem.value!r}: {problem.message}", hint=problem.hint)
+    return configuration
+
+
+def options(configuration: Configuration, *, is_metrics_secure: bool = True, **more: Any) -> Options:
+    """`more` are the Options that no Configuration has. Raises UsageError for what is not built yet."""
+    election, certificates, health = (
+        configuration.leader_election,
+        configuration.internal_cert_management,
+        configuration.health,
+    )
+    _refuse_unbuilt(configuration)
+    restrictions = Tls(configuration.tls.min_version, configuration.tls.cipher_suites)
+    measured = metrics(configuration.metrics.bind_address, configuration.metrics.cert_dir, is_secure=is_metrics_secure)
+    return Options(
+        qps=configuration.client_connection.qps,
+        burst=configuration.client_connection.burst,
+        features=features.resolve(configuration.feature_gates),
+        health_address=address(health.health_probe_bind_address, "--health-probe-bind-address"),
+        liveness_endpoint=health.liveness_endpoint_name,
+        readiness_endpoint=health.readiness_endpoint_name,
+        leader_election=LeaderElection(
+            enabled=election.leader_elect,
+            name=election.resource_name,
+            namespace=election.resource_namespace,
+            lease_seconds=duration_seconds(election.lease_duration),
+            renew_deadline_seconds=duration_seconds(election.renew_deadline),
+            retry_seconds=duration_seconds(election.retry_period),
+        ),
+        certificates=Certificates(
+            certificates.enable, certificates.webhook_service_name, certificates.webhook_secret_name
+        ),
+        webhooks=_webhooks(configuration.webhook, restrictions),
+        metrics=measured and dataclasses.replace(measured, tls=restrictions),
+        dry_runs_job_templates=configuration.admission.dry_run_job_templates,
+        defers_suspended=configuration.suspended_jobs == DEFER,
+        **more,
+    )
+
+
+def _webhooks(section: WebhookSection, restrictions: Tls) -> Webhooks | None:
+    if not section.cert_dir:
+        return None
+    return Webhooks(Address(section.host, section.port), Path(section.cert_dir), restrictions)
+
+
+def _refuse_unbuilt(configuration: Configuration) -> None:
+    """Nobody may believe that it is on."""
+    for path, is_on in (
+        ("leaderElection.leaderElect", configuration.leader_election.leader_elect),
+        ("internalCertManagement.enable", configuration.internal_cert_management.enable),
+    ):
+        if is_on:
+            raise UsageError(f"{path}: this version of pyjobset does not have it yet", hint="set it to false")
+
+
+_COMPOSED = ("--webhook-bind-address", "--feature-gates")
+"""Flags whose value is not that of one field."""
+
+
+def _flags() -> Iterator[tuple[str, str, str, str]]:
+    """Section and field as attributes, path, flag."""
+    for path, meta, attributes in fields():
+        flag = (meta.extra or {}).get("flag", "")
+        if flag and len(attributes) == 2:
+            yield *attributes, path, flag
+
+
+def _with_webhook_address(configuration: Configuration, text: str) -> Configuration:
+    where = address(text, "--webhook-bind-address")
+    webhook = configuration.webhook
+    if where is None:
+        return replace(configuration, webhook=replace(webhook, cert_dir=""))
+    if not webhook.cert_dir:
+        raise UsageError(
+            "--webhook-bind-address needs --webhook-cert-dir",
+            hint="webhooks are served over TLS only; give both, or webhook.certDir in the Configuration",
+        )
+    return replace(configuration, webhook=replace(webhook, host=where.host, port=where.port))
