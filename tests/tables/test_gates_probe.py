@@ -225,6 +225,7 @@ def test_jobs_without_their_group_are_made_again_after_suspend_and_resume() -> N
             server.drops.clear()
             await until(lambda: "suspend and resume" in degraded(server)["message"], 2 * PROBE_SECONDS)
             assert len(server.names("jobs")) == 2
+            count_pods(server, 2, node="n")
             server.change("jobsets", "js", {"spec": {"suspend": True}})
             await settled(server)
             server.change("jobsets", "js", {"spec": {"suspend": False}})

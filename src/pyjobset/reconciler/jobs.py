@@ -54,8 +54,8 @@ def _is_mapped_wrongly(job: Job, placement: Placement | None) -> bool:
 
 def _can_join_now(view: View, job: Job, placement: Placement | None) -> bool:
     """A suspended Job that was made while the cluster dropped its group, has no work to lose, and could have one."""
-    is_idle = bool(job.spec.suspend) and not (job.status.active or job.status.terminating or job.status.succeeded)
-    return is_idle and placement is not None and job.pod_group is None and "schedulingGroup" in view.observation.accepts
+    is_without = placement is not None and job.pod_group is None and not job.status.succeeded
+    return bool(job.spec.suspend) and is_without and "schedulingGroup" in view.observation.accepts
 
 
 def create_jobs(view: View, *, allowed: frozenset[str], groups: frozenset[str] | None) -> Outcome:

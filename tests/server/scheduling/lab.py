@@ -151,6 +151,10 @@ class Lab(Cluster):
         shown = self.run("get", kind, "-l", f"{JOBSET}={name}", "-o", "json")
         return sorted(json.loads(shown)["items"], key=lambda o: str(o["metadata"]["name"]))
 
+    def list_names(self, kind: str) -> list[str]:
+        """Of all objects of a kind, also where they are many."""
+        return self.run("get", kind, "-o", "jsonpath={.items[*].metadata.name}").split()
+
     def uids(self, kinds: str, name: str = "js") -> dict[str, str]:
         return {o["metadata"]["name"]: o["metadata"]["uid"] for o in self.of(kinds, name)}
 
@@ -209,8 +213,9 @@ class Lab(Cluster):
     def watch(self, kind: str, since: int, *, seconds: int) -> list[Change]:
         """The changes after `since` until `seconds` from now."""
         query = f"?watch=1&resourceVersion={since}&timeoutSeconds={seconds}"
-        lines = self.run("get", "--raw", self._path(kind) + query).splitlines()
-        changes = [json.loads(line) for line in lines if line]
+        done = self._kubectl("get", "--raw", self._path(kind) + query, timeout_seconds=seconds + 60)
+        assert done.returncode == 0, done.stderr
+        changes = [json.loads(line) for line in done.stdout.splitlines() if line]
         assert all(c["type"] != "ERROR" for c in changes), changes
         return [Change(int(c["object"]["metadata"]["resourceVersion"]), c["type"], c["object"]) for c in changes]
 
