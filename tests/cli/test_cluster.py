@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from pyjobset.cli import cluster
-from pyjobset.cli.cluster import fetch, follow
+from pyjobset.cli.cluster import bounded, fetch, follow, hinting, plane_flag, plane_of
 from pyjobset.cli.tree import show_changes
 from pyjobset.cli.view import Family, view
-from pyjobset.errors import NotFound, Refused
+from pyjobset.errors import NotFound, Refused, Unavailable
 from pyjobset.kube.client import Client
+from pyjobset.localplane.state import STATE
 from tests.model_server import ModelServer, failure
 from tests.virtual_time import run
 
@@ -191,3 +192,36 @@ def test_the_persons_own_cluster_comes_first(home: Path, monkeypatch: pytest.Mon
     (home / ".kube" / "config").unlink()
     monkeypatch.setenv("KUBECONFIG", "/some/where")
     assert cluster._plane_kubeconfig() is None
+
+
+@pytest.mark.parametrize("is_plane", [True, False])
+def test_a_cluster_that_does_not_answer_is_given_up_with_a_hint(tmp_path: Path, is_plane: bool) -> None:
+    """As an API server whose etcd is gone: it takes the request, and half a minute."""
+    kubeconfig = tmp_path / "kubeconfig"
+    if is_plane:
+        (tmp_path / STATE).write_text("{}")
+    server = ModelServer(latency_seconds=40)
+
+    async def tree() -> None:
+        async with bounded():
+            await fetch(Client(server), "ns", "js")
+
+    with pytest.raises(Unavailable, match="did not answer in 15 seconds") as error, hinting(str(kubeconfig)):
+        run(tree())
+    repair = f"jobset up --dir {tmp_path} repairs it"
+    assert error.value.hint.endswith(repair if is_plane else "says what is wrong with it")
+
+
+def test_the_plane_behind_a_kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("JOBSET_PLANE_DIR", str(tmp_path / "mine"))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    for name in ("mine", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / STATE).write_text("{}")
+    assert plane_of(None) == tmp_path / "mine"
+    assert plane_flag(tmp_path / "mine") == ""
+    assert plane_of(str(tmp_path / "other" / "kubeconfig")) == tmp_path / "other"
+    assert plane_flag(tmp_path / "other") == str(tmp_path / "other")
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "elsewhere" / "config"))
+    assert plane_of(None) is None

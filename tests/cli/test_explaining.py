@@ -1,6 +1,7 @@
 """What explain says of every state that it knows: the headline, the codes, and the advice with its command."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import msgspec
 import pytest
 
 from pyjobset.cli.explaining.explanation import explain
-from pyjobset.cli.explaining.facts import Facts, Pod
+from pyjobset.cli.explaining.facts import Event, Facts, Pod
 from pyjobset.cli.explaining.obstacles import pending
 from pyjobset.cli.explaining.reasons import Finding
 from pyjobset.cli.explaining.sentences import ADVICE, FINDINGS, STATES
@@ -41,6 +42,13 @@ LOST = {
 
 def told(type_: str, reason: str, message: str = "", status: str = "True") -> list[tuple[str, str, str, str]]:
     return [(type_, status, reason, message)]
+
+
+def preempted(pod: str) -> Event:
+    about, by = {"kind": "Pod", "name": pod}, {"kind": "PodGroup", "namespace": "other", "name": "high"}
+    return msgspec.convert(
+        {"involvedObject": about, "reason": "Preempted", "message": "by podgroup", "related": by}, Event
+    )
 
 
 def attempt(number: str) -> dict[str, str]:
@@ -248,6 +256,11 @@ GROUPS: Cases = {
         facts(of_two_jobs(), group(8), job(), *pods(4), node()), "waits: a gang lacks Jobs", ["jobs-missing wait"],
     ),
     "pods to come": (gang(group(), *pods(3), node()), "waits: a gang lacks pods", ["pods-missing wait"]),
+    "pods that failed are made again later": (
+        facts(jobset(), group(), job(failed=3), *pods(1), node()),
+        "waits: the Job controller waits before it makes its pods again",
+        ["pods-back-off start-job-over back-off-per-index"],
+    ),
     "a pod that is made again": (
         gang(group(), *pods(3), failed("x", **exited(1)), node()),
         "waits: a gang lacks pods", ["pods-missing wait", "pods-failed read-log"],
@@ -278,8 +291,14 @@ GROUPS: Cases = {
     "room was made": (
         facts(jobset(conditions=told(words.POD_GROUPS_SCHEDULED, words.POD_GROUP_PREEMPTED, "3 …", "False")),
               group(said=SAID), job(), *waiting(), node()),
-        "waits: it had to make room",
+        "waits: it had to make room for a higher priority",
         ["preempted raise-priority", "gang-too-large add-nodes never-fits ask-less"],
+    ),
+    "room was made for a gang, and its own pods are gone": (
+        facts(jobset(conditions=told(words.POD_GROUPS_SCHEDULED, words.POD_GROUP_PREEMPTED, f"PodGroup {GROUP}: 0 …",
+                                     "False")), group(), job(), preempted("js-w-0-1-x"), node()),
+        "waits: it had to make room for PodGroup other/high",
+        ["preempted raise-priority", "pods-back-off start-job-over back-off-per-index"],
     ),
 }  # fmt: skip
 ROOM: Cases = {
@@ -525,6 +544,14 @@ COMMANDS: dict[str, tuple[Facts, str]] = {
         f"kubectl label node NODE {RACK}=VALUE; jobset nodes add --count 4 --cpu 1 --memory 16Gi --rack rack-0",
     ),
     "larger nodes": (ROOM["none is large enough"][0], "jobset nodes add --count 4 --cpu 2"),
+    "nodes of another plane": (
+        replace(ROOM["too few nodes"][0], plane="/my planes/a"),
+        "jobset nodes add --count 2 --cpu 1 --memory 16Gi --dir '/my planes/a'",
+    ),
+    "the first nodes of a plane": (
+        replace(ROOM["no nodes"][0], plane=""), "jobset nodes add --count 1 --cpu 4 --memory 16Gi",
+    ),
+    "no nodes that we could make": (ROOM["no nodes"][0], ""),
     "devices and labels": (
         gang(*pods(4, "1m", told=FULL, requests={"nvidia.com/gpu": "8"}, nodeSelector={"zone": "x"}),
              node(gpu="8", zone="x")),

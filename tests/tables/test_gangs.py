@@ -245,6 +245,43 @@ def test_a_preempted_gang_is_told() -> None:
     assert [e.reason for e in decision.events] == [words.POD_GROUP_PREEMPTED]
 
 
+def test_that_a_gang_was_preempted_is_said_until_it_is_placed_again() -> None:
+    server = gang(started=ago(300))
+    server.step(pods=pods(server, bound=3))
+    victim = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    server.step(pods=pods(server, bound=3, conditions=[victim])[:1])
+    for there, says in (((), "only 0 pods exist"), ((answer(server, "no cpu"),) * 3, "no cpu")):
+        decision = server.step(pods=there)
+        status, reason, message = told(decision) or ("", "", "")
+        assert (status, reason) == ("False", words.POD_GROUP_PREEMPTED)
+        assert says in message
+        assert message.endswith("; it was preempted for a higher priority")
+        assert decision.events == ()
+    assert (told(server.step(pods=pods(server, bound=3))) or ("",))[0] == "True"
+    lost = told(server.step(pods=pods(server, bound=1))) or ("", "", "preempted")
+    assert "preempted" not in lost[2]
+
+
+def test_the_preemption_of_one_gang_is_not_said_of_another() -> None:
+    scheduling = {"replicatedJobs": [{"targetReplicatedJobs": [name]} for name in "ab"]}
+    server = TinyServer(jobset(replicated_job("a"), replicated_job("b"), scheduling=scheduling))
+    server.settle()
+    names = sorted(server.pod_groups)
+    text = f"PodGroup {names[1]}: 0 of the 1 pods that must be placed together are placed; 1 were preempted"
+    before = {
+        "type": words.POD_GROUPS_SCHEDULED,
+        "status": "False",
+        "reason": words.POD_GROUP_PREEMPTED,
+        "message": text,
+    }
+    server.jobset = merged(server.jobset, {"status": {"conditions": [before]}})
+    for name in server.jobs:
+        server.set_status(name, active=1, startTime=ago(300))
+    said = told(server.step(pods=())) or ("", "", "")
+    assert said[1] == words.POD_GROUP_PREEMPTED
+    assert names[1] in said[2], "the gang that was preempted is the one that is spoken of"
+
+
 def test_a_group_whose_jobs_have_not_started_is_no_trouble() -> None:
     jobs = (replicated_job("a"), replicated_job("b", dependsOn=[{"name": "a", "status": "Complete"}]))
     server = TinyServer(jobset(*jobs, scheduling={}))

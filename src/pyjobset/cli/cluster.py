@@ -6,15 +6,16 @@ local plane's. `fetch` reads a JobSet and its children once, `follow` again at e
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Container, Iterable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Container, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, TypeVar
 
 from pyjobset.cli.view import Family
-from pyjobset.errors import NotFound, Refused
+from pyjobset.errors import NotFound, Refused, Unavailable
 from pyjobset.objects import labels
 from pyjobset.objects.batch import Job, Pod
 from pyjobset.objects.jobset import JobSet
@@ -28,10 +29,13 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=Struct)
 Owned = TypeVar("Owned", Workload, PodGroup, Job, Pod)
 
+HOME_CONFIG = Path("~/.kube/config")
 NOT_FOUND = 404
 """Of an object, or of a resource that the cluster does not serve."""
 SETTLE_SECONDS = 0.1
 """Changes come in bursts: one picture for all that arrive within this time."""
+READ_SECONDS = 15.0
+"""For all that one answer to a person needs."""
 LOOK_AGAIN_SECONDS = 5.0
 """Without any change: time itself is news where nothing happens to a new JobSet."""
 
@@ -44,12 +48,57 @@ def open_client(kubeconfig: str | None, context: str | None) -> "Client":
 
 def _plane_kubeconfig() -> str | None:
     """That of the running local plane, where the person has no other."""
-    if os.environ.get("KUBECONFIG") or Path("~/.kube/config").expanduser().exists():
+    if os.environ.get("KUBECONFIG") or HOME_CONFIG.expanduser().exists():
         return None
     from pyjobset.localplane.plane import Plane
 
     plane = Plane()
     return str(plane.kubeconfig) if plane.kubeconfig.exists() and plane.status().running else None
+
+
+def plane_of(kubeconfig: str | None) -> Path | None:
+    """The directory of the local plane whose kubeconfig is used, running or not. None: another cluster."""
+    from pyjobset.localplane.state import STATE, default_directory
+
+    named = kubeconfig or os.environ.get("KUBECONFIG") or ""
+    default = default_directory() if not HOME_CONFIG.expanduser().exists() else None
+    directory = Path(named).expanduser().absolute().parent if named else default
+    return directory if directory is not None and (directory / STATE).exists() else None
+
+
+def plane_flag(directory: Path) -> str:
+    """What a command needs to mean that plane: empty for the default one."""
+    from pyjobset.localplane.state import default_directory
+
+    return "" if directory == default_directory().expanduser().absolute() else str(directory)
+
+
+@contextmanager
+def hinting(kubeconfig: str | None) -> Iterator[None]:
+    """Says what to do about a cluster that does not answer."""
+    try:
+        yield
+    except Unavailable as error:
+        error.hint = error.hint or _hint(kubeconfig)
+        raise
+
+
+@asynccontextmanager
+async def bounded() -> AsyncGenerator[None, None]:
+    """For reads of a person who waits. An API server that lost its etcd answers each read after half a minute only."""
+    try:
+        async with asyncio.timeout(READ_SECONDS):
+            yield
+    except TimeoutError as error:
+        raise Unavailable(f"the API server did not answer in {READ_SECONDS:g} seconds") from error
+
+
+def _hint(kubeconfig: str | None) -> str:
+    directory = plane_of(kubeconfig)
+    if directory is None:
+        return "kubectl get --raw '/readyz?verbose' says what is wrong with it"
+    flag = f" --dir {quote(named)}" if (named := plane_flag(directory)) else ""
+    return f"jobset status{flag} shows what runs; jobset up{flag} repairs it"
 
 
 async def fetch(client: "Client", namespace: str, name: str, *, pods: Resource[Pod] = PODS) -> Family:
@@ -74,7 +123,9 @@ async def follow(client: "Client", namespace: str, name: str) -> AsyncGenerator[
     """The family now and after every change, until the JobSet is gone or the caller has seen enough."""
     from pyjobset.kube.cache import Cache
 
-    yield await fetch(client, namespace, name)  # says what a person should know before the caches retry for ever
+    async with bounded():
+        family = await fetch(client, namespace, name)
+    yield family  # what a person should know has been said before the caches retry for ever
     changed = asyncio.Event()
 
     def cache(resource: Resource[T], selector: str = f"{labels.JOBSET_NAME}={name}") -> Cache[T]:

@@ -47,10 +47,12 @@ def explain(
 
     import msgspec
 
+    from pyjobset.cli.cluster import hinting
     from pyjobset.cli.explaining.text import lines
     from pyjobset.cli.output import say, to_json, to_yaml
 
-    found = asyncio.run(_explain(name, namespace, kubeconfig, context))
+    with hinting(kubeconfig):
+        found = asyncio.run(_explain(name, namespace, kubeconfig, context))
     if output == "text":
         say("\n".join(lines(found)))
     else:
@@ -59,11 +61,15 @@ def explain(
 
 
 async def _explain(name: str, namespace: str, kubeconfig: str | None, context: str | None) -> "Explanation":
-    from pyjobset.cli.cluster import open_client
+    from dataclasses import replace
+
+    from pyjobset.cli.cluster import bounded, open_client, plane_flag, plane_of
     from pyjobset.cli.explaining.explanation import explain
 
-    async with open_client(kubeconfig, context) as client:
-        return explain(await look(client, namespace or client.namespace, name))
+    async with open_client(kubeconfig, context) as client, bounded():
+        facts = await look(client, namespace or client.namespace, name)
+    directory = plane_of(kubeconfig)
+    return explain(replace(facts, plane=plane_flag(directory) if directory is not None else None))
 
 
 async def look(client: "Client", namespace: str, name: str) -> "Facts":
@@ -89,6 +95,7 @@ async def _look_once(client: "Client", namespace: str, name: str) -> "Facts":
 
     from pyjobset.cli.cluster import fetch
     from pyjobset.cli.explaining.facts import EVENTS, NODES, PODS, PRIORITY_CLASSES, Facts, Pod
+    from pyjobset.cli.explaining.waits import preempted_condition
     from pyjobset.cli.waiting import is_waiting
 
     family = await fetch(client, namespace, name, pods=PODS)
@@ -104,15 +111,21 @@ async def _look_once(client: "Client", namespace: str, name: str) -> "Facts":
         occupants = await reader.all(PODS, "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")
     of_jobs = await reader.all(EVENTS, "involvedObject.kind=Job,reason=FailedCreate", namespace)
     of_groups = await reader.all(EVENTS, "involvedObject.kind=PodGroup,type=Warning", namespace)
+    of_pods = None
+    if preempted_condition(jobset) is not None:
+        of_pods = await reader.all(EVENTS, "involvedObject.kind=Pod,reason=Preempted", namespace)
     classes = await reader.all(PRIORITY_CLASSES)
     uids = {j.metadata.uid for j in family.jobs} | {g.metadata.uid for g in family.pod_groups}
+    of_family = [e for e in (*(of_jobs or ()), *(of_groups or ())) if e.involved_object.uid in uids]
+    begins = tuple(f"{j.metadata.name}-" for j in family.jobs)  # the pods themselves are gone
+    of_family += [e for e in of_pods or () if e.involved_object.name.startswith(begins)]
     return Facts(
         family,
         facts.now,
         pods,
         nodes=facts.nodes,
         occupants=occupants,
-        events=tuple(e for e in (*(of_jobs or ()), *(of_groups or ())) if e.involved_object.uid in uids),
+        events=tuple(of_family),
         priority_classes=frozenset(c.metadata.name for c in classes) if classes is not None else None,
         unreadable=tuple(reader.unreadable),
     )

@@ -51,7 +51,10 @@ def tree(
     """
     import asyncio
 
-    asyncio.run(_tree(name, namespace, watch, output, not everything, kubeconfig, context))
+    from pyjobset.cli.cluster import hinting
+
+    with hinting(kubeconfig):
+        asyncio.run(_tree(name, namespace, watch, output, not everything, kubeconfig, context))
 
 
 async def _tree(
@@ -63,14 +66,15 @@ async def _tree(
     kubeconfig: str | None,
     context: str | None,
 ) -> None:
-    from pyjobset.cli.cluster import fetch, follow, open_client
+    from pyjobset.cli.cluster import bounded, fetch, follow, open_client
     from pyjobset.cli.output import note
     from pyjobset.cli.view import view
 
     async with open_client(kubeconfig, context) as client:
         namespace = namespace or client.namespace
         if not watch:
-            family = await fetch(client, namespace, name)
+            async with bounded():
+                family = await fetch(client, namespace, name)
             with printer(output, is_folded=is_folded) as show:
                 show(view(family))
             return

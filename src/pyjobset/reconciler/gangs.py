@@ -2,7 +2,8 @@
 
 Health comes from pods, never from the PodGroup's own condition, which stays True for ever once a gang was placed
 (decision 27); while it is False it lends its message, and so do the pods. A gang of which pods are missing waits
-without a word from the scheduler (facts of 1.37): after a while it is told here.
+without a word from the scheduler (facts of 1.37): after a while it is told here. That a gang was preempted is said
+until it is placed again, though its pods, which tell it, are gone within seconds.
 """
 
 from collections.abc import Mapping
@@ -35,6 +36,9 @@ def gangs(view: View) -> Outcome:
         if len(states) < len(view.scheduling.pod_groups) or any(s.name not in starts for s in states):
             return NOTHING
         return _condition("True", words.ALL_SCHEDULED, f"{len(states)} of {len(states)} pod groups are scheduled")
+    for state in waiting:
+        if _was_preempted(view, state):
+            return _waits(view, state, len(waiting), len(states))
     age_seconds = {s.name: _age_seconds(s.group, starts[s.name], view.observation.now) for s in waiting}
     old = [s for s in waiting if age_seconds[s.name] >= SILENCE_SECONDS]
     answered = [s for s in waiting if s.is_told_at_once] or [s for s in old if s.pods_message]
@@ -88,33 +92,54 @@ def _starts(view: View) -> Mapping[str, str]:
     return starts
 
 
+def _was_preempted(view: View, state: GroupState) -> bool:
+    """It was told that the gang was preempted, and it has not been placed since. Its pods, which said so, are gone."""
+    stored = _stored(view)
+    return (
+        stored is not None
+        and (stored.status, stored.reason) == ("False", words.POD_GROUP_PREEMPTED)
+        and stored.message.startswith(_name(state))
+    )
+
+
 def _waits(view: View, state: GroupState, waiting: int, total: int) -> Outcome:
+    reason, message = _why(view, state)
+    if reason != words.POD_GROUP_QUORUM_OUT_OF_REACH and (state.preempted or _was_preempted(view, state)):
+        reason = words.POD_GROUP_PREEMPTED
+        pods = f"{state.preempted} were" if state.preempted else "it was"
+        message += f"; {pods} preempted for a higher priority"
     more = f"; {waiting} of {total} pod groups wait" if waiting > 1 else ""
+    return _condition("False", reason, message + more)
+
+
+def _why(view: View, state: GroupState) -> tuple[str, str]:
+    """The reason and the message, apart from preemption."""
     where = _placed(state)
-    if state.preempted:
-        message = f"{where}; {state.preempted} were preempted for a higher priority{more}"
-        return _condition("False", words.POD_GROUP_PREEMPTED, message)
     if state.is_out_of_reach:
         message = (
             f"{where}, because {state.done} have finished and finished pods do not count; minCount {state.quorum} is "
-            f"fixed by spec.scheduling: to get out, recreate the JobSet without it, or with less{more}"
+            "fixed by spec.scheduling: to get out, recreate the JobSet without it, or with less"
         )
-        return _condition("False", words.POD_GROUP_QUORUM_OUT_OF_REACH, message)
+        return words.POD_GROUP_QUORUM_OUT_OF_REACH, message
     if state.existing + state.done < state.quorum:
-        message = f"{where}, because only {state.existing + state.done} pods exist{more}"
-        return _condition("False", words.POD_GROUP_INCOMPLETE, message)
+        message = f"{where}, because only {state.existing + state.done} pods exist"
+        return words.POD_GROUP_INCOMPLETE, message
     reported = "; ".join(filter(None, (state.group_message, state.pods_message)))
     if reported:
-        return _condition("False", words.POD_GROUP_UNSCHEDULABLE, f"{where}: {reported}{more}")
+        return words.POD_GROUP_UNSCHEDULABLE, f"{where}: {reported}"
     stored = _stored(view)
     # Its pods were just made again: another warning is worth sending once it has an answer in it.
-    told_before = (words.POD_GROUP_INCOMPLETE, words.POD_GROUP_PREEMPTED)
-    reason = stored.reason if stored and stored.reason in told_before else words.POD_GROUP_UNSCHEDULABLE
-    return _condition("False", reason, f"{where}: the scheduler has not tried it yet{more}")
+    is_told = stored is not None and stored.reason == words.POD_GROUP_INCOMPLETE
+    reason = words.POD_GROUP_INCOMPLETE if is_told else words.POD_GROUP_UNSCHEDULABLE
+    return reason, f"{where}: the scheduler has not tried it yet"
 
 
 def _placed(state: GroupState) -> str:
-    return f"PodGroup {state.name}: {state.bound} of the {state.quorum} pods that must be placed together are placed"
+    return f"{_name(state)} {state.bound} of the {state.quorum} pods that must be placed together are placed"
+
+
+def _name(state: GroupState) -> str:
+    return f"PodGroup {state.name}:"
 
 
 def _leaves(state: GroupState) -> Outcome:

@@ -1,7 +1,12 @@
 """Rank: pods and their PodGroup have the same priority, and a higher gang takes the place of a lower one."""
 
+import subprocess
+import sys
+
 import pytest
 
+from pyjobset.localplane.plane import Plane
+from pyjobset.objects import names
 from tests.server.plane import wait_for
 from tests.server.scheduling.lab import TERMINATE_AFTER, Lab, Object
 
@@ -34,7 +39,14 @@ def high(lab: Lab, pods: int) -> None:
     lab.start(lab.job("w", pods=pods, pod={"priorityClassName": priority_class(lab, "high", 1000)}), name="high")
 
 
-def test_a_gang_that_is_disrupted_as_a_whole_goes_and_comes_back_as_a_whole(lab: Lab) -> None:
+def unplaced(lab: Lab) -> Object:
+    """What is said of the lower gang once the scheduler has looked at its new pods."""
+    found = lab.condition("PodGroupsScheduled", "low")
+    assert "Insufficient cpu" in found["message"], found
+    return found
+
+
+def test_a_gang_that_is_disrupted_as_a_whole_goes_and_comes_back_as_a_whole(lab: Lab, plane: Plane) -> None:
     first = low_gang(lab, "all")
     high(lab, 2)
     told = lab.wait_condition("PodGroupsScheduled", "PodGroupPreempted", "low")
@@ -42,9 +54,15 @@ def test_a_gang_that_is_disrupted_as_a_whole_goes_and_comes_back_as_a_whole(lab:
     lab.wait_running(2, "high")
     assert not lab.nodes_of_pods("low").keys() & first.keys(), "pods that were not needed were kept"
     assert ("Warning", "PodGroupPreempted") in wait_for(lambda: lab.events("low"), "events")
-    waiting = lab.wait_unschedulable("low")  # once the Job controller has made the pods again
+    waiting = wait_for(lambda: unplaced(lab), "the scheduler's answer, once the Job controller has made the pods again")
+    assert waiting["reason"] == "PodGroupPreempted", "it is said until the gang runs again"
     assert "0 of the 4 pods" in waiting["message"]
-    assert "Insufficient cpu" in waiting["message"]
+    assert "it was preempted for a higher priority" in waiting["message"]
+    words = [sys.executable, "-m", "pyjobset", "explain", "low", "-n", lab.namespace]
+    shown = subprocess.run(
+        [*words, "--kubeconfig", plane.kubeconfig], capture_output=True, text=True, check=True
+    ).stdout
+    assert f"it had to make room for PodGroup {names.workload_name(lab.namespace, 'high')}" in shown, shown
     lab.run("delete", "jobset", "high")
     lab.wait_running(4, "low")
     lab.wait_condition("PodGroupsScheduled", "AllPodGroupsScheduled", "low")

@@ -4,6 +4,7 @@ The wire structs are wider than the controller's, which caches pods by the thous
 Made by cli.explain, read by the modules beside this one. What the person may not read is None.
 """
 
+import shlex
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -134,6 +135,7 @@ class PriorityClass(Struct, frozen=True):
 
 class ObjectReference(Struct, frozen=True):
     kind: str = ""
+    namespace: str = ""
     name: str = ""
     uid: str = ""
 
@@ -143,6 +145,8 @@ class Event(Struct, frozen=True):
     reason: str = ""
     message: str = ""
     last_timestamp: str | None = None
+    related: ObjectReference | None = None
+    """Of a preemption, for whom."""
 
 
 PODS = Resource("v1", "pods", "Pod", Pod)
@@ -162,12 +166,14 @@ class Facts:
     occupants: tuple[Pod, ...] | None = ()
     """All pods of the cluster that have a node and have not finished."""
     events: tuple[Event, ...] = ()
-    """Warnings about the JobSet's Jobs and PodGroups."""
+    """Warnings about the JobSet's Jobs and PodGroups, and of a gang that was preempted what befell its pods."""
     priority_classes: frozenset[str] | None = None
     pending: tuple[str, ...] = ()
     """What the controller should have done and has not, in words."""
     unreadable: tuple[str, ...] = ()
     """Kinds that the person has no right to read."""
+    plane: str | None = None
+    """The directory of the local plane, empty for the default one. None: nothing tells that it is a local plane."""
 
     @property
     def jobset(self) -> JobSet:
@@ -175,5 +181,9 @@ class Facts:
 
     @property
     def is_simulated(self) -> bool:
-        """The cluster is a local plane: its nodes are of kwok."""
-        return any(node.metadata.labels.get("type") == "kwok" for node in self.nodes or ())
+        """The cluster is a local plane: we know it, or its nodes are of kwok."""
+        return self.plane is not None or any(node.metadata.labels.get("type") == "kwok" for node in self.nodes or ())
+
+    def of_plane(self, *words: str) -> str:
+        """A command line that acts on the local plane, empty where the cluster is none."""
+        return shlex.join([*words, *(("--dir", self.plane) if self.plane else ())]) if self.is_simulated else ""

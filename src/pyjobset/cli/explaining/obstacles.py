@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable, Iterator
 from shlex import quote
 
-from pyjobset.cli.explaining.facts import Facts
+from pyjobset.cli.explaining.facts import Event, Facts
 from pyjobset.cli.explaining.reasons import Advice, Evidence, Finding, advice, finding
-from pyjobset.cli.explaining.waits import Expected, controller_log
+from pyjobset.cli.explaining.waits import Expected, controller_log, preempted_condition
 from pyjobset.cli.waiting import is_finished
 from pyjobset.objects import conditions, features, template
 from pyjobset.objects.batch import Job
@@ -24,6 +24,7 @@ from pyjobset.reconciler.view import State, view_of
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 CLASSES_NAMED_MAX = 5
+PREEMPTORS_READ_MAX = 100
 _CLASS = re.compile(r"no PriorityClass with name (\S+) was found")
 _QUOTA = re.compile(r"exceeded quota: ([^,\s]+)")
 _FOREIGN = re.compile(r"(\w+ \S+) exists and belongs to (.+?); it is not touched")
@@ -108,7 +109,7 @@ def degraded(facts: Facts) -> Iterator[Finding]:
     if found is None:
         if facts.jobset.spec.scheduling is not None and not _has_groups(facts):
             gate = features.WORKLOAD_AWARE_SCHEDULING
-            command = f"jobset up --feature-gates {gate}=true" if facts.is_simulated else ""
+            command = facts.of_plane("jobset", "up", "--feature-gates", f"{gate}=true")
             yield finding("scheduling-ignored", _name(facts), (), [advice("turn-on-controller", command)], gate=gate)
         return
     evidence = [Evidence(_name(facts), f"condition {found.type}", found.message)]
@@ -117,7 +118,7 @@ def degraded(facts: Facts) -> Iterator[Finding]:
         return
     gates = sorted(set(_GATE.findall(found.message)))
     asked = ",".join(f"{gate}=true" for gate in gates)
-    command = f"jobset up --kubernetes-feature-gates {asked}" if facts.is_simulated and gates else ""
+    command = facts.of_plane("jobset", "up", "--kubernetes-feature-gates", asked) if gates else ""
     help_ = [advice("turn-on", command, gate=" and ".join(gates))] if gates else []
     code = "api-not-served" if found.reason == conditions.API_NOT_SERVED else "fields-dropped"
     yield finding(code, _name(facts), evidence, help_)
@@ -136,11 +137,24 @@ def suspension(facts: Facts) -> Finding:
 
 def preemption(facts: Facts) -> Iterator[Finding]:
     """It ran, and had to make room."""
-    type_ = conditions.POD_GROUPS_SCHEDULED
-    found = next((c for c in facts.jobset.status.conditions if c.type == type_ and c.status == "False"), None)
-    if found is not None and found.reason == conditions.POD_GROUP_PREEMPTED:
-        evidence = [Evidence(_name(facts), f"condition {type_}", found.message)]
-        yield finding("preempted", _name(facts), evidence, [advice("raise-priority")])
+    found = preempted_condition(facts.jobset)
+    if found is None:
+        return
+    evidence = [Evidence(_name(facts), f"condition {found.type}", found.message)]
+    told = sorted(
+        (e for e in facts.events if e.reason == "Preempted"), key=lambda e: e.last_timestamp or "", reverse=True
+    )
+    by = dict.fromkeys(_related(facts, event) for event in told[:PREEMPTORS_READ_MAX] if event.related is not None)
+    evidence += [Evidence(f"Pod {e.involved_object.name}", f"event {e.reason}", e.message) for e in told[:1]]
+    whom = ", ".join(list(by)[:CLASSES_NAMED_MAX]) or "a higher priority"
+    yield finding("preempted", _name(facts), evidence, [advice("raise-priority")], by=whom)
+
+
+def _related(facts: Facts, event: Event) -> str:
+    other = event.related
+    assert other is not None
+    place = f"{other.namespace}/" if other.namespace not in ("", facts.jobset.metadata.namespace) else ""
+    return f"{other.kind} {place}{other.name}"
 
 
 def _blocked(facts: Facts) -> Iterator[Finding]:

@@ -111,6 +111,11 @@ _GROUPS = {
         "a gang lacks pods",
         "{quorum:pod} must be placed together, {existing} exist: the Job controller has not created the others",
     ),
+    "pods-back-off": Words(
+        "the Job controller waits before it makes its pods again",
+        "{quorum:pod} must be placed together, {existing} exist: after failed or evicted pods of a Job, the Job "
+        "controller waits before it makes new ones: 10 s after the first, twice as long after each more, up to 10 min",
+    ),
     "mixed-schedulers": Words(
         "its pods have different schedulers",
         "its pods ask for the schedulers {schedulers}; the pods of one PodGroup need one, else none is placed",
@@ -124,7 +129,7 @@ _GROUPS = {
     ),
     "preempting": Words("room is made for it", "pods of a lower priority are removed to make room for it"),
     "preempted": Words(
-        "it had to make room", "pods of it had to make room for a higher priority, and it waits like a new one"
+        "it had to make room for {by}", "pods of it had to make room for {by}, and it waits like a new one"
     ),
 }
 _ROOM = {
@@ -211,6 +216,7 @@ ADVICE: Mapping[str, str] = {
     "look-at-waited": "see what {on} waits for",
     "lower-quorum": "recreate the JobSet with a minCount of at most {most}",
     "start-job-over": "delete the Job: it is created again and starts over",
+    "back-off-per-index": "for the next time: with backoffLimitPerIndex (Indexed Jobs) each index waits by itself",
     "raise-priority": "wait until there is room again, or give it a higher priority",
     "one-scheduler": "give all its pods the same schedulerName",
     "one-priority": "give all its pods the priorityClassName of the PodGroup",

@@ -16,8 +16,12 @@ from pyjobset.cli.explaining.reasons import Advice, Evidence, Finding, advice, f
 from pyjobset.cli.explaining.room import MoreNodes, Need, Place, Room, places, requests, room, shape
 from pyjobset.cli.waiting import is_bound, is_waiting, quorum, scheduler_message, topology, unscheduled
 from pyjobset.localplane.options import TOPOLOGY_KEYS
+from pyjobset.objects import conditions
 from pyjobset.objects.batch import Job
+from pyjobset.objects.jobset import JobSet
+from pyjobset.objects.meta import Condition
 from pyjobset.objects.scheduling import PodGroup
+from pyjobset.reconciler.conditions import find
 from pyjobset.rules.groups import DEFAULT_SCHEDULER
 
 RETRY_SECONDS_MAX = 10.0
@@ -147,9 +151,30 @@ def _incomplete(facts: Facts, members: _Members) -> Finding | None:
         over = advice("start-job-over", f"kubectl delete job {quote(owner)} -n {_namespace(facts)}")
         counts = {"quorum": members.quorum, "existing": existing, "finished": finished}
         return finding("pods-finished", members.about, (), [over], **counts)
+    slow = [
+        j
+        for j in members.jobs
+        if j.status.active < j.parallelism and (j.status.failed or _was_preempted(facts, members))
+    ]
+    if slow:
+        over = advice("start-job-over", f"kubectl delete job {quote(slow[0].metadata.name)} -n {_namespace(facts)}")
+        counts = {"quorum": members.quorum, "existing": existing}
+        return finding("pods-back-off", members.about, (), [over, advice("back-off-per-index")], **counts)
     refused = {event.involved_object.uid for event in facts.events}
     help_ = [] if any(j.metadata.uid in refused for j in members.jobs) else [advice("wait")]
     return finding("pods-missing", members.about, (), help_, quorum=members.quorum, existing=existing)
+
+
+def preempted_condition(jobset: JobSet) -> Condition | None:
+    """It says that a gang was preempted and has not been placed since."""
+    found = find(jobset.status.conditions, conditions.POD_GROUPS_SCHEDULED)
+    is_so = found is not None and (found.status, found.reason) == ("False", conditions.POD_GROUP_PREEMPTED)
+    return found if is_so else None
+
+
+def _was_preempted(facts: Facts, members: _Members) -> bool:
+    found = preempted_condition(facts.jobset)
+    return found is not None and found.message.startswith(f"PodGroup {members.name}:")
 
 
 def _unplaced(facts: Facts, members: _Members, cluster: Cluster) -> Finding:
@@ -184,7 +209,7 @@ def _no_room(facts: Facts, members: _Members, cluster: Cluster) -> Finding | Non
         return None
     if not cluster.places:
         more = MoreNodes(1, {"cpu": "4", "memory": "16Gi"}, {})
-        help_ = [advice("add-nodes", _nodes_command(more), count=1, size="room for a pod")]
+        help_ = [advice("add-nodes", _nodes_command(facts, more), count=1, size="room for a pod")]
         return finding("no-nodes", members.about, _evidence(members), help_)
     found = cluster.room(_need(members, cluster))
     if found.fit >= members.needed:
@@ -194,7 +219,7 @@ def _no_room(facts: Facts, members: _Members, cluster: Cluster) -> Finding | Non
         help_ = [advice("label-nodes", f"kubectl label node NODE {quote(members.key)}=VALUE")]
         if facts.is_simulated and found.more is not None:
             value = f"{members.key.rpartition('/')[2]}-0"
-            command = _nodes_command(replace(found.more, labels={**found.more.labels, members.key: value}))
+            command = _nodes_command(facts, replace(found.more, labels={**found.more.labels, members.key: value}))
             help_.append(advice("add-labelled-nodes", command))
         return finding(
             "topology-label-missing", members.about, evidence, help_,
@@ -271,7 +296,7 @@ def _silence(facts: Facts, members: _Members, seconds_max: int) -> Finding:
     seconds = ceil(_age_seconds(members.waiting, facts.now))
     if seconds <= seconds_max:
         return finding("not-tried", members.about, (), [advice("wait")], seconds=seconds)
-    command = "jobset logs scheduler" if facts.is_simulated else ""
+    command = facts.of_plane("jobset", "logs", "scheduler")
     help_ = [advice("look-at-scheduler", command)]
     return finding("scheduler-silent", members.about, (), help_, scheduler=scheduler, seconds=seconds)
 
@@ -314,11 +339,11 @@ def _add(facts: Facts, found: Room, code: str) -> Iterator[Advice]:
         [*(f"{value} {name}" for name, value in found.more.resources.items() if name != "pods"),
          *(f"the label {k}={v}" for k, v in found.more.labels.items())]
     )  # fmt: skip
-    command = _nodes_command(found.more) if facts.is_simulated else ""
+    command = _nodes_command(facts, found.more)
     yield advice(code, command, count=found.more.count, size=size)
 
 
-def _nodes_command(more: MoreNodes) -> str:
+def _nodes_command(facts: Facts, more: MoreNodes) -> str:
     """For the local plane."""
     flags = {key: name for name, key in TOPOLOGY_KEYS.items()}
     words = ["jobset", "nodes", "add", "--count", str(more.count)]
@@ -329,7 +354,7 @@ def _nodes_command(more: MoreNodes) -> str:
             words += ["--resource", f"{name}={value}"]
     for key, value in more.labels.items():
         words += [f"--{flags[key]}", value] if key in flags else ["--label", f"{key}={value}"]
-    return " ".join(map(quote, words))
+    return facts.of_plane(*words)
 
 
 def _barred(found: Room) -> str:
@@ -356,7 +381,7 @@ def _describe(facts: Facts, members: _Members) -> Advice:
 
 def controller_log(facts: Facts) -> Advice:
     """Also for what is no matter of groups."""
-    return advice("look-at-controller", "jobset logs controller" if facts.is_simulated else "")
+    return advice("look-at-controller", facts.of_plane("jobset", "logs", "controller"))
 
 
 def _namespace(facts: Facts) -> str:
