@@ -7,6 +7,7 @@ asked for every few milliseconds, and a component that ends while it starts fail
 import contextlib
 import os
 import ssl
+import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
@@ -22,6 +23,13 @@ API_SERVER_GRACE_SECONDS = 3
 _TAIL_LINES = 12
 _KEPT_VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "LANG", "LC_ALL", "GOMAXPROCS", "GOMEMLIMIT")
 _KEPT_PREFIXES = ("PYTHON", "COVERAGE")
+PATIENCE_SECONDS = 5.0
+"""After so long without a word, people are told what is waited for."""
+Say = Callable[[str], None]
+
+
+def _silent(_text: str) -> None:
+    """Nobody listens."""
 
 
 class PortTaken(Exception):
@@ -80,9 +88,10 @@ class Supervisor:
             return bool(self.daemons[component.name].pid())
         return api.healthy(component.port, component.ready_path, self._context(component))
 
-    def wait(self, waited: Sequence[Component], also: Callable[[], bool] = lambda: True) -> None:
+    def wait(self, waited: Sequence[Component], also: Callable[[], bool] = lambda: True, *, say: Say = _silent) -> None:
         """Returns when all are ready and `also` holds. Raises when one of them has ended, or at the time limit."""
         left = list(waited)
+        next_word = time.monotonic() + PATIENCE_SECONDS
 
         def all_ready() -> bool:
             for component in list(left):
@@ -90,7 +99,12 @@ class Supervisor:
                     raise self._ended(component)
                 if self.ready(component):
                     left.remove(component)
-            return not left and also()
+            is_done = not left and also()
+            nonlocal next_word
+            if not is_done and time.monotonic() >= next_word:
+                next_word += PATIENCE_SECONDS
+                say(f"Still waiting for {', '.join(c.name for c in left) or 'the nodes'}")
+            return is_done
 
         if not wait_until(all_ready, START_SECONDS):
             slow = left[0] if left else waited[-1]
