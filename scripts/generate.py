@@ -12,7 +12,7 @@ from pathlib import Path
 import docs_configuration
 import docs_metrics
 import docs_rules
-from crd import definition
+from crd import definition, names
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -20,7 +20,7 @@ Generator = Callable[[], dict[str, str]]
 
 
 def generators() -> list[Generator]:
-    return [definition.files, docs_metrics.generate, docs_rules.generate, docs_configuration.generate]
+    return [definition.files, names.files, docs_metrics.generate, docs_rules.generate, docs_configuration.generate]
 
 
 def main() -> int:

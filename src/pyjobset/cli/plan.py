@@ -86,14 +86,21 @@ def load(names: Sequence[str], namespace: str, features: "Features") -> list["Jo
 def checked(found: "Found", namespace: str, features: "Features") -> "JobSet":
     """The JobSet of an object, as it would be admitted; warnings are said. Raises InvalidSpec."""
     from pyjobset.cli.output import note, problem_text
-    from pyjobset.errors import InvalidSpec
+    from pyjobset.cli.template_fields import unknown_fields
+    from pyjobset.errors import InvalidSpec, Problem
     from pyjobset.rules.names import named
     from pyjobset.rules.validation import check, warnings
 
+    problems: tuple[Problem, ...] = ()
     try:
-        jobset = named(check(_in_namespace(found.manifest, namespace or "default"), features))
+        jobset = check(_in_namespace(found.manifest, namespace or "default"), features)
     except InvalidSpec as error:
-        raise InvalidSpec(error.problems, subject=found.title) from error
+        problems = error.problems
+    known = {problem.path for problem in problems}
+    problems += tuple(p for p in unknown_fields(found.manifest) if p.path not in known)
+    if problems:
+        raise InvalidSpec(problems, subject=found.title)
+    jobset = named(jobset)
     for problem in warnings(jobset, features):
         note(f"warning: {found.title}: {problem.path} {problem_text(problem)}")
     return jobset

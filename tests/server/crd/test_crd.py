@@ -1,13 +1,15 @@
 """The CRD on a real API server: it installs both ways, and what is sent comes back whole, with its defaults."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 import yaml
 from crd import snapshot
 
-from tests.server.crd.conftest import GROUP, PLURAL, RESOURCE, JobSets, install, problems
+from pyjobset.cli.template_fields import unknown_fields
+from tests.server.crd.conftest import GROUP, PLURAL, RESOURCE, JobSets, install, manifest, problems
 from tests.server.crd.words import TEMPLATE, Spec, claim, container, rj
 from tests.server.plane import Kubectl
 
@@ -21,6 +23,24 @@ def test_an_unknown_field_is_dropped_where_the_client_does_not_ask_for_strictnes
     stored = checked.create(spec, "--dry-run=server", "--validate=ignore")
     assert "paralelism" not in stored
     assert stored["replicatedJobs"][0]["template"] == TEMPLATE
+
+
+def test_lint_finds_the_fields_that_kubectl_would_not_send(checked: JobSets) -> None:
+    """kubectl asks for strictness by default."""
+    pod = {
+        "container": [],
+        "containers": [{"name": "c", "image": "i", "imag": "i", "env": [{"name": "A", "valu": "b"}]}],
+    }
+    template: Spec = {
+        "metadata": {"label": {}, "creationTimestamp": None},
+        "spec": {"paralelism": 2, "suspend": None, "template": {"spec": pod}},
+    }
+    spec = {"replicatedJobs": [rj(template=template)], "volumeClaimPolicies": [{"templates": [claim(anotations={})]}]}
+    refused = checked.run("create", "--dry-run=server", "-f", "-", stdin=manifest(spec))
+    assert "strict decoding error" in refused.stderr
+    assert {p.path for p in unknown_fields({"spec": spec})} == set(
+        re.findall(r'unknown field "([^"]+)"', refused.stderr)
+    )
 
 
 def test_what_a_template_carries_survives(checked: JobSets) -> None:
