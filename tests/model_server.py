@@ -327,12 +327,12 @@ def _without(value: Any, fields: set[str]) -> Any:
 
 
 def _operate(obj: Any, operation: Manifest) -> bool:
-    *path, last = operation["path"].strip("/").split("/")
+    *path, last = (part.replace("~1", "/").replace("~0", "~") for part in operation["path"].strip("/").split("/"))
     for part in path:
         obj = obj[int(part)] if isinstance(obj, list) else obj[part]
     if operation["op"] == "test":
         return bool(obj.get(last) == operation["value"])
-    assert operation["op"] == "replace"
+    assert operation["op"] in ("add", "replace")
     obj[last] = operation["value"]
     return True
 
