@@ -28,6 +28,11 @@ def job(**fields: Any) -> dict[str, Any]:
         (container(env=[{"name": "A"}, {"valu": "b"}]), f"{POD}.containers[0].env[1].valu", "did you mean value?"),
         (container(resources={"limit": {}}), f"{POD}.containers[0].resources.limit", "did you mean limits?"),
         (
+            {"replicatedJobs": [{"template": {"metadata": {"creationTimestamp": None}}}]},
+            f"{JOB}.metadata.creationTimestamp",
+            "remove it, or correct its spelling",
+        ),
+        (
             {"volumeClaimPolicies": [{"templates": [{"spec": {"accessMode": []}}]}]},
             "spec.volumeClaimPolicies[0].templates[0].spec.accessMode",
             "did you mean accessModes?",
@@ -44,8 +49,8 @@ def test_a_field_that_is_not_there(spec: dict[str, Any], path: str, hint: str) -
     [
         container(resources={"limits": {"cpu": 1, "example.com/gpu": 2}}),
         container(livenessProbe={"httpGet": {"port": "http"}}),
-        container(badly=None),
-        {"replicatedJobs": [{"template": {"metadata": {"labels": {"paralelism": "x"}, "creationTimestamp": None}}}]},
+        container(livenessProbe=None),
+        {"replicatedJobs": [{"template": {"metadata": {"labels": {"paralelism": "x"}}}}]},
         {"replicatedJobs": 1},
         {"replicatedJobs": [None, "x", {"template": []}]},
         None,

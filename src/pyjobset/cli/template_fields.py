@@ -1,8 +1,9 @@
 """Fields of Job and claim templates that Kubernetes does not have, such as `paralelism`. Asked by `plan` and `lint`.
 
 JobSet carries templates unseen, so rules.parse lets such a field pass. The API server does not: kubectl asks it to be
-strict, and anyone else loses the field without a word. The names come from the CRD (template_fields.json, made by
-`make generate`). Values are not judged here.
+strict, and anyone else loses the field without a word. A null does not make it known: some tools write a
+creationTimestamp into templates. The names come from the CRD (template_fields.json, made by `make generate`). Values
+are not judged here.
 """
 
 from collections.abc import Iterator
@@ -49,7 +50,7 @@ def _unknown(objects: Objects, number: int, value: Any, path: str, depth: int) -
         return
     known = objects[number]
     for key, item in value.items():
-        if not isinstance(key, str) or item is None:
+        if not isinstance(key, str):
             continue
         inner = known.get(key, known.get(ANY))
         if inner is None:
