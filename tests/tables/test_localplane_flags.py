@@ -166,3 +166,14 @@ def test_summary(pids: tuple[int, int], running: bool, first: str) -> None:
     row = next(line.split() for line in text if line.startswith("kwok"))
     assert row[1:3] == (["running", str(pids[1])] if pids[1] else ["stopped", "-"])
     assert text[-1] == ("export KUBECONFIG='/p/k 1'" if running else "jobset up starts it")
+    assert not any(line.startswith("metrics") for line in text)
+
+
+def test_a_summary_says_where_the_metrics_are() -> None:
+    found = PlaneStatus(False, "/p", "/p/k", "/bin/kubectl", "https://x", "v1", [], None, "http://127.0.0.1:1/metrics")
+    assert "metrics      http://127.0.0.1:1/metrics" in summary(found).splitlines()
+
+
+def test_a_plane_of_an_older_version_has_no_metrics_until_it_is_started_again() -> None:
+    assert Plane._metrics({"jobset-controller": 1}) == ""
+    assert Plane._metrics({"jobset-controller": 1, "jobset-metrics": 2}) == "http://127.0.0.1:2/metrics"

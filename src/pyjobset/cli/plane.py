@@ -286,6 +286,7 @@ def summary(found: "PlaneStatus") -> str:
         f"directory    {found.directory}",
         f"kubeconfig   {found.kubeconfig}",
         f"kubectl      {found.kubectl}",
+        *([f"metrics      {found.metrics}"] if found.metrics else []),
         "",
     ]
     rows = [

@@ -19,10 +19,10 @@ CONTROLLER = "jobset-controller"
 NAMES = (ETCD, API_SERVER, CONTROLLER_MANAGER, SCHEDULER, KWOK, CONTROLLER)
 """In the order of starting. Stopping goes the other way round: etcd must outlive the API server."""
 
-SECOND_PORTS = {"etcd-peer": ETCD, "jobset-webhook": CONTROLLER}
-"""Ports of components that have two, and whose they are."""
-ETCD_PEER, WEBHOOK = SECOND_PORTS
-PORTS = (ETCD, ETCD_PEER, API_SERVER, CONTROLLER_MANAGER, SCHEDULER, CONTROLLER, WEBHOOK)
+MORE_PORTS = {"etcd-peer": ETCD, "jobset-webhook": CONTROLLER, "jobset-metrics": CONTROLLER}
+"""Ports of components that have several, and whose they are."""
+ETCD_PEER, WEBHOOK, METRICS = MORE_PORTS
+PORTS = (ETCD, ETCD_PEER, API_SERVER, CONTROLLER_MANAGER, SCHEDULER, CONTROLLER, WEBHOOK, METRICS)
 
 SERVICE_RANGE = "10.0.0.0/24"
 POD_RANGE = "10.128.0.0/9"
@@ -206,7 +206,8 @@ def _controller(options: PlaneOptions, ports: dict[str, int], places: Places) ->
         f"--health-probe-bind-address=127.0.0.1:{ports[CONTROLLER]}",
         f"--webhook-bind-address=127.0.0.1:{ports[WEBHOOK]}",
         f"--webhook-cert-dir={places.pki / 'webhook'}",
-        "--metrics-bind-address=0",
+        f"--metrics-bind-address=127.0.0.1:{ports[METRICS]}",
+        "--metrics-secure=false",  # for curl and a browser: it tells the names of JobSets, to this machine only
     ]
 
 

@@ -31,10 +31,11 @@ from pyjobset.localplane.components import (
     CONTROLLER_MANAGER,
     ETCD,
     KWOK,
+    METRICS,
+    MORE_PORTS,
     NAMES,
     PORTS,
     SCHEDULER,
-    SECOND_PORTS,
     WEBHOOK,
     Component,
     Places,
@@ -63,7 +64,8 @@ class ComponentStatus(Struct, frozen=True):
 
 
 class PlaneStatus(Struct, frozen=True):
-    """`running`: all components run and the API server answers. `nodes` is None while it does not answer."""
+    """`running`: all components run and the API server answers. `nodes` is None while it does not answer. `metrics` is
+    where those of our controller are read, empty without one."""
 
     running: bool
     directory: str
@@ -73,6 +75,7 @@ class PlaneStatus(Struct, frozen=True):
     version: str
     components: list[ComponentStatus]
     nodes: list[NodeStatus] | None = None
+    metrics: str = ""
 
 
 class Plane:
@@ -149,6 +152,7 @@ class Plane:
             version=known.version,
             components=shown,
             nodes=found,
+            metrics=self._metrics(known.ports) if CONTROLLER in {c.name for c in shown if c.running} else "",
         )
 
     def log(self, component: str) -> Path:
@@ -216,7 +220,7 @@ class Plane:
         known = self._state()
         wanted_ports = {**known.ports, **({API_SERVER: options.port} if options.port else {})}
         running = self._supervisor.settled()
-        held = running | {port for port, owner in SECOND_PORTS.items() if owner in running}
+        held = running | {port for port, owner in MORE_PORTS.items() if owner in running}
         if options.port and known.ports.get(API_SERVER) != options.port and not ports.is_free(options.port):
             raise self._port_error(API_SERVER, options.port)
         known = msgspec.structs.replace(known, ports=ports.assign(PORTS, wanted_ports, held))
@@ -230,7 +234,7 @@ class Plane:
         for name in (ETCD, API_SERVER):
             if self._supervisor.start(wanted[name]):
                 self._progress.step(f"Starting {name}")
-            self._supervisor.wait([wanted[name]], say=self._progress.step)
+            self._supervisor.wait([wanted[name]])
         with self._api(known.ports) as server:
             self._bring_up_users(server, options, wanted, prepared=known.prepared)
             if options.controller:
@@ -262,7 +266,7 @@ class Plane:
             started += [CONTROLLER] if self._supervisor.start(wanted[CONTROLLER]) else []
         if started:
             self._progress.step(f"Starting {', '.join(started)}")
-        self._supervisor.wait(users, lambda: not fresh_kwok or contents.is_settled(server), say=self._progress.step)
+        self._supervisor.wait(users, lambda: not fresh_kwok or contents.is_settled(server))
 
     def _certificates(self) -> list[str]:
         from pyjobset.localplane import certificates
@@ -312,6 +316,11 @@ class Plane:
     @staticmethod
     def _server(known_ports: Mapping[str, int]) -> str:
         return f"https://127.0.0.1:{known_ports[API_SERVER]}"
+
+    @staticmethod
+    def _metrics(known_ports: Mapping[str, int]) -> str:
+        """Empty for a plane that was started by a version without them."""
+        return f"http://127.0.0.1:{known_ports[METRICS]}/metrics" if METRICS in known_ports else ""
 
     @staticmethod
     def _port_error(component: str, port: int = 0) -> PlaneError:
