@@ -22,6 +22,8 @@ from pyjobset.objects.scheduling import PodGroup
 from pyjobset.reconciler.conditions import find
 
 PROBE_SECONDS = 60.0
+LOOK_SECONDS = 15.0
+"""How often it is looked, in memory, whether somebody is degraded."""
 TICK_SECONDS = 5.0
 TRUST_SECONDS = 600.0
 """A yes makes the objects that are older than it be replaced. A later yes counts as news only after this long: two API
@@ -68,14 +70,16 @@ class GatesProbe:
     async def run(self) -> None:
         """Asks until cancelled."""
         loop = asyncio.get_running_loop()
-        asked = -PROBE_SECONDS
+        looked, asked = loop.time(), -PROBE_SECONDS
         while True:
             await asyncio.sleep(TICK_SECONDS)
-            if loop.time() - asked < PROBE_SECONDS and not self._is_reconnecting():
+            is_due = loop.time() - looked >= LOOK_SECONDS and loop.time() - asked >= PROBE_SECONDS
+            if not is_due and not self._is_reconnecting():
                 continue
-            asked = loop.time()
+            looked = loop.time()
             degraded = [jobset for jobset in self._caches.jobsets if _is_degraded(jobset)]
             if degraded:
+                asked = looked
                 self._turn += 1  # a quota or a webhook of one namespace must not keep the answer from the others
                 await self._ask(degraded[self._turn % len(degraded)])
 
