@@ -234,7 +234,7 @@ class Plane:
         for name in (ETCD, API_SERVER):
             if self._supervisor.start(wanted[name]):
                 self._progress.step(f"Starting {name}")
-            self._supervisor.wait([wanted[name]])
+            self._supervisor.wait([wanted[name]], say=self._progress.step)
         with self._api(known.ports) as server:
             self._bring_up_users(server, options, wanted, prepared=known.prepared)
             if options.controller:
@@ -266,7 +266,7 @@ class Plane:
             started += [CONTROLLER] if self._supervisor.start(wanted[CONTROLLER]) else []
         if started:
             self._progress.step(f"Starting {', '.join(started)}")
-        self._supervisor.wait(users, lambda: not fresh_kwok or contents.is_settled(server))
+        self._supervisor.wait(users, lambda: not fresh_kwok or contents.is_settled(server), say=self._progress.step)
 
     def _certificates(self) -> list[str]:
         from pyjobset.localplane import certificates
