@@ -25,6 +25,8 @@ T = TypeVar("T")
 PLANE = pytest.StashKey[Plane]()
 NO_CONTROLLER = "JOBSET_TEST_NO_CONTROLLER"
 """Set it to run the controller yourself, for example under a debugger."""
+GATES = {"RestartJob": True, "JobSetActiveDeadlineSeconds": True}
+"""Of the controller, beside those that are on by default on a plane."""
 
 
 class Kubectl(Protocol):
@@ -58,7 +60,7 @@ def shared_plane(root: Path) -> Iterator[Plane]:
     users = root / "users"
     users.mkdir(exist_ok=True)
     me = users / str(os.getpid())
-    plane = Plane(root / "plane", PlaneOptions(controller=NO_CONTROLLER not in os.environ))
+    plane = Plane(root / "plane", PlaneOptions(controller=NO_CONTROLLER not in os.environ, feature_gates=GATES))
     try:
         with locked(root / "lock", lambda: None):
             me.touch()
