@@ -55,6 +55,8 @@ def jobsets(draw: st.DrawFn) -> msgspec.Struct:
         }
     if draw(st.booleans()):
         spec["activeDeadlineSeconds"] = draw(st.integers(1, 100))
+    if draw(st.booleans()):
+        spec["volumeClaimPolicies"] = [{"templates": [{"metadata": {"name": name}, "spec": {}} for name in ("a", "b")]}]
     model = draw(st.sampled_from(["none", "default", "entries", "jobs"]))
     if model == "default":
         spec["scheduling"] = {} if order else {"schedulingPolicy": draw(POLICIES)}
@@ -75,7 +77,18 @@ def servers() -> st.SearchStrategy[TinyServer]:
     return st.builds(lambda js, features: TinyServer(js, features=features), jobsets(), FEATURE_SETS)
 
 
-EVENTS = ["run", "succeed", "fail", "suspend", "resume", "lose-group", "lose-workload", "lose-job", "pass"]
+EVENTS = [
+    "run",
+    "succeed",
+    "fail",
+    "suspend",
+    "resume",
+    "lose-group",
+    "lose-workload",
+    "lose-job",
+    "lose-claim",
+    "pass",
+]
 ACTS = st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(0, 8)), max_size=12)
 REASONS = ("BackoffLimitExceeded", "PodFailurePolicy")
 
@@ -102,6 +115,8 @@ def act(server: TinyServer, what: str, which: int) -> None:
             server.workloads.clear()
         case "lose-job" if name:
             del server.jobs[name]
+        case "lose-claim" if server.claims:
+            del server.claims[sorted(server.claims)[which % len(server.claims)]]
 
 
 @given(servers(), ACTS)
@@ -220,3 +235,14 @@ def test_a_completed_jobset_leaves_no_reservation(server) -> None:  # type: igno
     decision = decide(server.observe())
     assert not [a for a in decision.actions if a.resource in (JOBS, WORKLOADS, POD_GROUPS)]
     assert not server.pod_groups
+
+
+@given(servers(), ACTS)
+def test_every_claim_is_there_while_jobs_may_run(server, acts) -> None:  # type: ignore[no-untyped-def]
+    wanted = {"a-js", "b-js"} if server.jobset.spec.volume_claim_policies else set()
+    server.settle()
+    for what, which in acts:
+        act(server, what, which)
+        server.settle()
+        if not server.jobset.status.terminal_state:
+            assert server.claims.keys() == wanted
