@@ -188,7 +188,7 @@ class Ends:
         is_failed = end.type == words.FAILED
         self.results["failed" if is_failed else "completed"] += 1
         families = [FAILED if is_failed else COMPLETED]
-        if is_failed and end.reason == "DeadlineExceeded":
+        if is_failed and end.reason == words.DEADLINE_EXCEEDED:
             families.append(DEADLINE_EXCEEDED)
         for family in families:
             series = self.series[family]
