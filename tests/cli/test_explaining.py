@@ -392,6 +392,10 @@ RUNNING: Cases = {
         degraded(words.FIELDS_DROPPED, "the cluster dropped schedulingConstraints (feature gate TopologyAware)"),
         "runs with trouble: the cluster ignores part of spec.scheduling", ["fields-dropped turn-on"],
     ),
+    "a field that was dropped can be had again": (
+        degraded(words.FIELDS_DROPPED, "it keeps them now; to have it at once, suspend and resume the JobSet"),
+        "runs with trouble: the cluster ignored part of spec.scheduling", ["fields-returned suspend-and-resume"],
+    ),
     "no gangs": (
         degraded(words.API_NOT_SERVED, "turn on the feature gate GenericWorkload"),
         "runs with trouble: the cluster has no gangs", ["api-not-served turn-on"],

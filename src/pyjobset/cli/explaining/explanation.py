@@ -26,6 +26,7 @@ TROUBLES = frozenset(
         "containers-wait",
         "node-not-ready",
         "fields-dropped",
+        "fields-returned",
         "api-not-served",
         "scheduling-ignored",
         "drifted",

@@ -30,6 +30,8 @@ _QUOTA = re.compile(r"exceeded quota: ([^,\s]+)")
 _FOREIGN = re.compile(r"(\w+ \S+) exists and belongs to (.+?); it is not touched")
 _RIGHT = re.compile(r'cannot (\w+) resource "([^"]+)"')
 _REFUSED = re.compile(r"(\w+ \S+) was refused: ")
+_RENEWABLE = "suspend and resume"
+"""The controller says so where the cluster keeps again what it dropped."""
 _GATE = re.compile(r"feature gate (\w+)")
 _UNSEEN = (CLAIMS, SERVICES)
 """What the facts do not hold: a decision would make them anew."""
@@ -116,6 +118,10 @@ def degraded(facts: Facts) -> Iterator[Finding]:
     if found.reason == conditions.OBJECTS_DRIFTED:
         yield finding("drifted", _name(facts), evidence, [advice("wait")])
         return
+    if _RENEWABLE in found.message:
+        help_ = [advice("suspend-and-resume", _patch(facts, '{"spec":{"suspend":true}}'))]
+        yield finding("fields-returned", _name(facts), evidence, help_)
+        return
     gates = sorted(set(_GATE.findall(found.message)))
     asked = ",".join(f"{gate}=true" for gate in gates)
     command = facts.of_plane("jobset", "up", "--kubernetes-feature-gates", asked) if gates else ""
@@ -126,13 +132,16 @@ def degraded(facts: Facts) -> Iterator[Finding]:
 
 def suspension(facts: Facts) -> Finding:
     """Who holds a suspended JobSet: a queue, or whoever set spec.suspend."""
-    name, queue = facts.jobset.metadata.name, facts.jobset.metadata.labels.get(QUEUE_LABEL)
+    queue = facts.jobset.metadata.labels.get(QUEUE_LABEL)
     if queue:
         command = f"kubectl get workloads.kueue.x-k8s.io -n {_namespace(facts)}"
         return finding("queued", _name(facts), (), [advice("look-at-queue", command)], queue=queue)
-    patch = quote('{"spec":{"suspend":false}}')
-    command = f"kubectl patch jobset {quote(name)} -n {_namespace(facts)} --type=merge -p {patch}"
-    return finding("suspended", _name(facts), (), [advice("resume", command)])
+    return finding("suspended", _name(facts), (), [advice("resume", _patch(facts, '{"spec":{"suspend":false}}'))])
+
+
+def _patch(facts: Facts, patch: str) -> str:
+    name = quote(facts.jobset.metadata.name)
+    return f"kubectl patch jobset {name} -n {_namespace(facts)} --type=merge -p {quote(patch)}"
 
 
 def preemption(facts: Facts) -> Iterator[Finding]:

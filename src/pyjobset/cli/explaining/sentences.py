@@ -77,6 +77,10 @@ _CLUSTER = {
         "the cluster ignores part of spec.scheduling",
         "it is scheduled without a part of spec.scheduling that this cluster does not know",
     ),
+    "fields-returned": Words(
+        "the cluster ignored part of spec.scheduling",
+        "it was made while the cluster dropped a part of spec.scheduling, and has it back once its pods are gone",
+    ),
     "api-not-served": Words(
         "the cluster has no gangs",
         "it is scheduled without gangs: the cluster does not serve scheduling.k8s.io/v1beta1",
@@ -217,6 +221,7 @@ ADVICE: Mapping[str, str] = {
     "lower-quorum": "recreate the JobSet with a minCount of at most {most}",
     "start-job-over": "delete the Job: it is created again and starts over",
     "back-off-per-index": "for the next time: with backoffLimitPerIndex (Indexed Jobs) each index waits by itself",
+    "suspend-and-resume": "to have it at once, suspend it and, when its pods are gone, resume it",
     "raise-priority": "wait until there is room again, or give it a higher priority",
     "one-scheduler": "give all its pods the same schedulerName",
     "one-priority": "give all its pods the priorityClassName of the PodGroup",
