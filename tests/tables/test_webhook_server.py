@@ -351,13 +351,16 @@ def test_a_stop_ends_idle_connections_and_frees_the_port(pki: Path) -> None:
 # In the manager
 
 
-def managed(webhooks: Webhooks, talk: Callable[[Client, Manager], Awaitable[None]], tls: ssl.SSLContext) -> None:
+def managed(
+    webhooks: Webhooks, talk: Callable[[Client, Manager], Awaitable[None]], tls: ssl.SSLContext, **more: Any
+) -> ModelServer:
     """A manager over a model API server, stopped at the end; `talk` once it is ready."""
+    server = ModelServer()
 
     async def main() -> None:
         stop = asyncio.Event()
-        async with ApiClient(ModelServer()) as api:
-            manager = Manager(api, Options(health_address=None, webhooks=webhooks))
+        async with ApiClient(server) as api:
+            manager = Manager(api, Options(health_address=None, webhooks=webhooks, **more))
             running = asyncio.create_task(manager.run(stop))
             while not manager.is_ready and not running.done():  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
@@ -367,6 +370,7 @@ def managed(webhooks: Webhooks, talk: Callable[[Client, Manager], Awaitable[None
             await running
 
     asyncio.run(main())
+    return server
 
 
 def test_a_manager_that_is_ready_serves_them_until_it_has_stopped(pki: Path) -> None:
@@ -380,6 +384,19 @@ def test_a_manager_that_is_ready_serves_them_until_it_has_stopped(pki: Path) -> 
     managed(Webhooks(address, pki / "a" / "webhook"), talk, trusting(pki / "a"))
     with pytest.raises(ConnectionRefusedError):
         asyncio.run(asyncio.open_connection(address.host, address.port))  # type: ignore[arg-type]
+
+
+@pytest.mark.decision(6)
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_manager_tries_job_templates_where_its_options_say_so(pki: Path, is_on: bool) -> None:
+    async def talk(client: Client, _: Manager) -> None:
+        assert (await client.post(VALIDATE_PATH, body(JOBSET))).content["response"]["allowed"]
+
+    address = Address("127.0.0.1", draw(set()))
+    options = Webhooks(address, pki / "a" / "webhook")
+    server = managed(options, talk, trusting(pki / "a"), dry_runs_job_templates=is_on)
+    assert server.writes() == (["POST jobs js-driver-0", "POST jobs js-workers-0"] if is_on else [])
+    assert server.names("jobs") == []
 
 
 def test_a_manager_without_a_certificate_does_not_start(pki: Path, tmp_path: Path) -> None:
