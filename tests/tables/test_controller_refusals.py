@@ -100,3 +100,20 @@ def test_a_foreign_object_that_goes_makes_the_next_try_due() -> None:
     assert all_.freed("Service", "ns", "js") == [KEY]
     due = {r.kind: r.retry_at <= NOW for r in kept.refusals()}
     assert due == {"Service": True, "Job": False}
+
+
+def test_who_waits_for_a_name_is_known_without_looking_at_everybody() -> None:
+    """Every deletion of a child asks: with ten thousand refused JobSets a search would be the whole CPU."""
+    all_ = Refusals()
+    for number in range(100):
+        key = Key("ns", f"js{number}")
+        kept = all_.of(key, "uid", 1)
+        kept.refuse([("Service", f"s{number % 50}")], FOREIGN, NOW)
+        all_.store(key, kept)
+    assert all_.freed("Service", "ns", "s7") == [Key("ns", "js57"), Key("ns", "js7")]
+    all_.forget(Key("ns", "js7"))
+    assert all_.freed("Service", "ns", "s7") == [Key("ns", "js57")]
+    kept = all_.of(Key("ns", "js57"), "uid", 1)
+    kept.accept(("Service", "s7"))
+    all_.store(Key("ns", "js57"), kept)
+    assert all_.freed("Service", "ns", "s7") == []

@@ -471,6 +471,16 @@ def test_a_foreign_job_is_named_with_its_owner_and_the_others_are_created() -> N
     assert [e.reason for e in decision.events] == [words.JOB_CREATION_FAILED]
 
 
+def test_what_an_earlier_jobset_of_the_name_leaves_is_no_ones_fault() -> None:
+    """Deleted and created again at once: the garbage collector is still at work. There is nothing to rename."""
+    decision = decide(TinyServer(jobset()).observe(refusals=(refusal("Job", "js-w-0", 30, owner="JobSet/js"),)))
+    assert decision.status is not None
+    told = next(c.message for c in decision.status.conditions if c.type == words.BLOCKED)
+    assert told == (
+        "Job js-w-0 is of an earlier JobSet of this name and is still being removed; this one goes on by itself"
+    )
+
+
 def test_many_refusals_make_a_short_message() -> None:
     server = TinyServer(jobset(replicated_job("w", replicas=900)))
     refusals = tuple(refusal("Job", f"js-w-{i}", 30) for i in range(900))

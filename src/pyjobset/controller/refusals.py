@@ -65,6 +65,10 @@ class Memory:
         self._refusals[target] = replace(refusal, retry_at=_LONG_AGO)
         return True
 
+    def taken(self) -> frozenset[Target]:
+        """The names that foreign objects have."""
+        return frozenset(target for target, refusal in self._refusals.items() if refusal.owner)
+
     def told(self) -> frozenset[Refusal]:
         """The refusals as people are told about them: another try with the same answer is no news."""
         return frozenset(replace(r, retry_at=_LONG_AGO) for r in self._refusals.values())
@@ -78,6 +82,9 @@ class Refusals:
 
     def __init__(self) -> None:
         self._memories: dict[Key, Memory] = {}
+        self._taken: dict[Key, frozenset[Target]] = {}
+        self._waiting: dict[tuple[str, Target], set[Key]] = {}
+        """Who waits for a name of a namespace. Asked at every deletion of a child, so it is not searched."""
 
     def of(self, key: Key, uid: str, generation: int) -> Memory:
         """The JobSet's memory, an empty one when there is none for this very spec. `store` keeps it."""
@@ -87,17 +94,27 @@ class Refusals:
         return memory
 
     def store(self, key: Key, memory: Memory) -> None:
+        self.forget(key)
         if memory.refusals():
             self._memories[key] = memory
-        else:
-            self._memories.pop(key, None)
+            self._taken[key] = memory.taken()
+            for target in self._taken[key]:
+                self._waiting.setdefault((key.namespace, target), set()).add(key)
 
     def forget(self, key: Key) -> None:
         self._memories.pop(key, None)
+        for target in self._taken.pop(key, ()):
+            place = (key.namespace, target)
+            waiting = self._waiting.get(place, set())
+            waiting.discard(key)
+            if not waiting:
+                self._waiting.pop(place, None)
 
     def freed(self, kind: str, namespace: str, name: str) -> list[Key]:
         """An object was deleted: the JobSets that waited for its name."""
-        return [key for key, m in self._memories.items() if key.namespace == namespace and m.freed((kind, name))]
+        target = (kind, name)
+        waiting = self._waiting.get((namespace, target), ())
+        return [key for key in sorted(waiting, key=str) if self._memories[key].freed(target)]
 
 
 def _refusal(target: Target, error: Refused | ForeignObject, retry_at: datetime) -> Refusal:

@@ -78,7 +78,9 @@ def decide(observation: Observation) -> Decision:
     counts = replicated_jobs_status(view)
     outcome, status = _progress(view, counts, with_counts(view.jobset.status, counts))
     actions, retry_after_seconds = without_refused(outcome.actions, observation.refusals, observation.now)
-    outcome += Outcome(wake_after_seconds=retry_after_seconds) + blocked((*observation.refusals, *outcome.refusals))
+    outcome += Outcome(wake_after_seconds=retry_after_seconds) + blocked(
+        (*observation.refusals, *outcome.refusals), jobset.metadata.name
+    )
     conditions, events = changed(status.conditions, outcome.conditions, observation.now)
     status = msgspec.structs.replace(status, conditions=conditions, terminal_state=_terminal_state(conditions))
     return Decision(

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from pyjobset.objects import conditions as words
+from pyjobset.objects.jobset import KIND
 from pyjobset.objects.resources import CLAIMS, JOBS, POD_GROUPS, SERVICES, WORKLOADS
 from pyjobset.reconciler.decision import CREATION_ORDER, Action, Create
 from pyjobset.reconciler.observation import OWN_VERDICT, Refusal
@@ -47,20 +48,22 @@ def without_refused(
     return tuple(kept), max(0.0, (min(waiting.values()) - now).total_seconds())
 
 
-def blocked(refusals: Sequence[Refusal]) -> Outcome:
-    """Condition Blocked with the API server's own words, or its end."""
+def blocked(refusals: Sequence[Refusal], jobset: str) -> Outcome:
+    """Condition Blocked with the API server's own words, or its end. `jobset` is the JobSet's name."""
     if not refusals:
         message = "the API server accepts the JobSet's objects again"
         return Outcome(conditions=(ConditionChange(words.BLOCKED, "False", words.UNBLOCKED, message),))
-    parts = [_sentence(r) for r in refusals[:NAMED_MAX]]
+    parts = [_sentence(r, f"{KIND}/{jobset}") for r in refusals[:NAMED_MAX]]
     if len(refusals) > NAMED_MAX:
         parts.append(f"and {len(refusals) - NAMED_MAX} more")
     reason = _REASONS.get(refusals[0].kind, words.REFUSED)
     return Outcome(conditions=(ConditionChange(words.BLOCKED, "True", reason, "; ".join(parts), is_warning=True),))
 
 
-def _sentence(refusal: Refusal) -> str:
+def _sentence(refusal: Refusal, namesake: str) -> str:
     what = f"{refusal.kind} {refusal.name}"
+    if refusal.owner == namesake:
+        return f"{what} is of an earlier JobSet of this name and is still being removed; this one goes on by itself"
     if refusal.owner:
         return f"{what} exists and belongs to {refusal.owner}; it is not touched: delete or rename one of the two"
     if refusal.code == OWN_VERDICT:
