@@ -234,6 +234,10 @@ REFUSALS: Cases = {
     "the name is taken": (
         blocked(FOREIGN), "waits: Service js belongs to someone else", ["foreign-object rename"],
     ),
+    "a claim that does not fit": (
+        blocked("PersistentVolumeClaim d-js exists already and is not what the template asks for: spec.x is 1"),
+        "waits: the claim d-js cannot be used", ["claim-not-usable correct"],
+    ),
     "no right": (blocked(f"Job js-w-0 was refused: {RIGHT}"), "waits: create jobs is not permitted",
                  ["not-permitted grant"]),
     "anything else": (

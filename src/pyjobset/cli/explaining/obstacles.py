@@ -28,6 +28,7 @@ PREEMPTORS_READ_MAX = 100
 _CLASS = re.compile(r"no PriorityClass with name (\S+) was found")
 _QUOTA = re.compile(r"exceeded quota: ([^,\s]+)")
 _FOREIGN = re.compile(r"(\w+ \S+) exists and belongs to (.+?); it is not touched")
+_CLAIM = re.compile(rf"{CLAIMS.kind} (\S+) (?:exists already|is being deleted|belongs to a JobSet)")
 _RIGHT = re.compile(r'cannot (\w+) resource "([^"]+)"')
 _REFUSED = re.compile(r"(\w+ \S+) was refused: ")
 _RENEWABLE = "suspend and resume"
@@ -213,6 +214,10 @@ def _refusals(facts: Facts, pods_of: str, evidence: Evidence) -> Iterator[Findin
         kind, name = target.split(" ", 1)
         help_ = [advice("rename", f"kubectl get {kind.lower()} {quote(name)} -n {namespace} -o yaml")]
         yield finding("foreign-object", about, [evidence], help_, object=target, owner=owner)
+    for name in dict.fromkeys(_CLAIM.findall(text)):
+        known = True
+        help_ = [advice("correct", f"kubectl describe pvc {quote(name)} -n {namespace}")]
+        yield finding("claim-not-usable", about, [evidence], help_, name=name)
     for verb, resource in dict.fromkeys(_RIGHT.findall(text)):
         known = True
         yield finding("not-permitted", about, [evidence], [advice("grant")], verb=verb, resource=resource)

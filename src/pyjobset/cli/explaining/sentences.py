@@ -66,6 +66,10 @@ _REFUSALS = {
         "{object} belongs to someone else",
         "it needs the name of {object}, which belongs to {owner}; that object is not touched",
     ),
+    "claim-not-usable": Words(
+        "the claim {name} cannot be used",
+        "its Jobs wait for PersistentVolumeClaim {name}: there is one, and it is on its way out or not what it needs",
+    ),
     "not-permitted": Words(
         "{verb} {resource} is not permitted", "whoever creates them has no right to {verb} {resource}"
     ),
