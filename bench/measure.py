@@ -65,6 +65,7 @@ def ours(*, arguments: str = "", profile: Path | None = None) -> Program:
     program = ["-m", "bench.profiled", str(profile)] if profile else ["-m", "pyjobset"]
     gates = "JobSetWorkloadAwareSchedulingAPI=true"
     flags = ["--kubeconfig={kubeconfig}", "--health-probe-bind-address={health}", f"--feature-gates={gates}"]
+    flags.append("--metrics-bind-address=0")  # as the other controller is measured
     command = [sys.executable, *program, "controller", *flags, "--zap-log-level=warning"]
     return Program("pyjobset", [*command, *shlex.split(arguments)])
 
