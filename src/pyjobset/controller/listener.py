@@ -41,7 +41,9 @@ async def listening(
         try:
             await site.start()
         except OSError as error:
-            raise UsageError(f"{flag} {address}: {error.strerror or error}", hint="choose a free port") from error
+            raise UsageError(
+                f"{flag} {address}: {error.strerror or error}", hint="choose a free port, or 0 for none"
+            ) from error
         yield runner.addresses[0][1]
     finally:
         await runner.cleanup()
