@@ -72,5 +72,9 @@ def test_manifest() -> None:
                 "pool": "gpu",
             },
         },
-        "status": {"allocatable": resources, "capacity": resources},
+        "status": {
+            "allocatable": resources,
+            "capacity": resources,
+            "declaredFeatures": ["RestartAllContainersOnContainerExits"],
+        },
     }

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from pyjobset.localplane.options import NodeLayout
 
 PREFIX = "node-"
+DECLARED_FEATURES = ("RestartAllContainersOnContainerExits",)
+"""What kubelets of this version declare and pods may need: the scheduler places such pods nowhere else (KEP-5328)."""
 
 
 def free_names(taken: Iterable[str], count: int) -> list[str]:
@@ -56,7 +58,11 @@ def manifest(name: str, layout: NodeLayout, index: int) -> dict[str, object]:
                 **layout.labels,
             },
         },
-        "status": {"allocatable": resources, "capacity": resources},
+        "status": {
+            "allocatable": resources,
+            "capacity": resources,
+            "declaredFeatures": list(DECLARED_FEATURES),
+        },
     }
 
 
