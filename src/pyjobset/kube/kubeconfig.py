@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
 from pyjobset.errors import UsageError
 
@@ -169,6 +168,8 @@ def read_file(path: Path, what: str) -> bytes:
 
 def _read(path: Path) -> _File:
     content = read_file(path, "kubeconfig")
+    import yaml  # a program in a pod reads no kubeconfig, and the agent starts in every pod
+
     try:
         loaded = yaml.load(content, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
