@@ -1,7 +1,8 @@
 """How long the webhooks take to answer for a JobSet of many ReplicatedJobs: what each create and update costs us.
 
-Run it: `.venv/bin/python -m bench.webhook [--replicated-jobs 50]`. From the body of the review to that of the answer,
-in process, without TLS and sockets. It prints figures and never fails on a slow machine.
+Run it: `.venv/bin/python -m bench.webhook [--replicated-jobs 50] [--kubeconfig FILE]`. From the body of the review to
+that of the answer, in process, without TLS and sockets; with a kubeconfig also the trial of as many different Job
+templates on that API server. It prints figures and never fails on a slow machine.
 """
 
 import argparse
@@ -12,18 +13,23 @@ from functools import partial
 from time import perf_counter, thread_time
 
 from msgspec import json, to_builtins
+from msgspec.structs import replace
 
 from bench.compile import jobset
 from pyjobset.controller.manager import GC_THRESHOLDS
 from pyjobset.controller.webhook import admission
-from pyjobset.controller.webhook.review import decode, encode
+from pyjobset.controller.webhook.dry_run import DryRun
+from pyjobset.controller.webhook.review import Response, decode, encode
 from pyjobset.controller.webhook.server import Judge, answer
+from pyjobset.kube.client import connect
 from pyjobset.objects import features as gates
 from pyjobset.objects.jobset import API_VERSION, GROUP, KIND, VERSION
 from pyjobset.objects.meta import Manifest
 
 FEATURES = frozenset({gates.WORKLOAD_AWARE_SCHEDULING, gates.ELASTIC_JOBSET})
 REPEATS = 1000
+TRIALS = 30
+"""Each is as many requests as there are templates."""
 TARGET_SECONDS = 0.005
 
 
@@ -53,12 +59,12 @@ def review(new: Manifest, old: Manifest | None = None) -> bytes:
     return json.encode({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked})
 
 
-async def measure(work: Callable[[], Awaitable[object]]) -> str:
+async def measure(work: Callable[[], Awaitable[object]], repeats: int = REPEATS) -> str:
     """CPU and wall time of each call: on a busy machine the wall time is mostly that of other programs."""
-    for _ in range(REPEATS // 10):
+    for _ in range(repeats // 10):
         await work()
     cpu, wall = [], []
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         start = thread_time(), perf_counter()
         await work()
         cpu.append(thread_time() - start[0])
@@ -72,10 +78,25 @@ def _percentiles(seconds: list[float]) -> str:
     return f"p50 {middle * 1e3:.2f} ms, p99 {worst * 1e3:.2f} ms"
 
 
+async def measure_trial(kubeconfig: str, replicated_jobs: int) -> str:
+    made = manifest(replicated_jobs, defaulted=True)
+    for index, job in enumerate(made["spec"]["replicatedJobs"]):
+        job["template"] = {**job["template"], "metadata": {"labels": {"index": str(index)}}}
+    asked = replace(decode(review(made)), namespace="default")
+    async with connect(kubeconfig=kubeconfig, qps=0) as client:  # not limited
+        look = DryRun(client, FEATURES)
+        said = await look(asked, Response(asked.uid, allowed=True))
+        assert said.allowed, said.status
+        assert not said.warnings, said.warnings
+        return await measure(partial(look, asked, said), TRIALS)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replicated-jobs", type=int, default=50, help="of the JobSet (default 50)")
-    count = parser.parse_args().replicated_jobs
+    parser.add_argument("--kubeconfig", help="of an API server on which the Job templates are tried")
+    arguments = parser.parse_args()
+    count = arguments.replicated_jobs
     gc.set_threshold(*GC_THRESHOLDS)
     gc.freeze()
     stored = manifest(count, defaulted=True)
@@ -92,6 +113,8 @@ def main() -> None:
     ):
         assert b'"allowed":true' in encode(judge(decode(body)))
         print(f"{name}: {asyncio.run(measure(partial(answer, body, judge)))}")
+    if arguments.kubeconfig:
+        print(f"trial of {count} templates: {asyncio.run(measure_trial(arguments.kubeconfig, count))}")
 
 
 if __name__ == "__main__":

@@ -290,7 +290,9 @@ VOLUMES = [
         {CLAIM: {"metadata": {"name": "data"}}},
         {
             CLAIM: {"metadata": {"name": "data"}},
-            f"{DRIVER_POD}.initContainers": [{"name": "i", "volumeDevices": [{"name": "data", "devicePath": "/d"}]}],
+            f"{DRIVER_POD}.initContainers": [
+                {"name": "i", "image": "i", "volumeDevices": [{"name": "data", "devicePath": "/d"}]}
+            ],
         },
     ),
     Case(

@@ -70,7 +70,8 @@ class DryRun:
         untried = [(trial, reason) for trial, reason in zip(tried, found, strict=True) if isinstance(reason, str)]
         said = tuple(_warnings(untried))
         if said:
-            log.info("Job templates not tried", jobset=f"{request.namespace}/{request.name}", reason=untried[0][1])
+            reason = _without_request(untried[0][1])
+            log.info("Job templates not tried", jobset=f"{request.namespace}/{request.name}", reason=reason)
         return replace(allowed, warnings=allowed.warnings + said)
 
     async def _outcomes(self, request: Request, tried: list[Trial]) -> list[tuple[Problem, ...] | str]:
