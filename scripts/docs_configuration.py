@@ -31,7 +31,7 @@ document. Everything that is wrong is told at once, with its path and what to do
     error: Configuration config.yaml is invalid: 2 problems
       webhook.certdir         is not a field of the API [unknown-field]
                               hint: did you mean certDir?
-      clientConnection.qps    must be above 0 (got 0.0) [configuration-value]
+      clientConnection.qps    must be a number above 0 (got 0.0) [configuration-value]
                               hint: the default is 500
 
 ## Fields

@@ -133,6 +133,7 @@ def test_every_field_reaches_the_options(run: Run) -> None:
         ("clientConnection.qps", "500", "wrong-type"),
         ("clientConnection.qps", True, "wrong-type"),
         ("clientConnection.qps", 0, "configuration-value"),
+        ("clientConnection.qps", float("inf"), "wrong-type"),
         ("clientConnection.burst", 1.5, "wrong-type"),
         ("clientConnection.burst", 0, "configuration-value"),
         ("featureGates.InPlaceRestart", "true", "wrong-type"),
@@ -274,6 +275,8 @@ def test_addresses_may_be_switched_off(run: Run) -> None:
     "flags",
     [
         {"--kube-api-qps": 0.0},
+        {"--kube-api-qps": float("inf")},
+        {"--kube-api-qps": float("nan")},
         {"--kube-api-burst": -1},
         {"--metrics-bind-address": "8443"},
         {"--health-probe-bind-address": "x"},

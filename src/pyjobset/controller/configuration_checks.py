@@ -7,6 +7,7 @@ same question.
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches
+from math import inf
 
 from pyjobset.controller import tls
 from pyjobset.controller.configuration import (
@@ -44,8 +45,8 @@ def problems(configuration: Configuration) -> Iterator[Problem]:
             address(text, path)
         except UsageError as error:
             yield VALUE.at(path, text, "must be HOST:PORT", error.hint)
-    if not client.qps > 0:
-        yield VALUE.at("clientConnection.qps", client.qps, "must be above 0", "the default is 500")
+    if not 0 < client.qps < inf:
+        yield VALUE.at("clientConnection.qps", client.qps, "must be a number above 0", "the default is 500")
     if client.burst < 1:
         yield VALUE.at("clientConnection.burst", client.burst, "must be at least 1", "the default is 500")
     yield from _problems_of_health(configuration.health)
@@ -133,6 +134,6 @@ def duration_seconds(text: str) -> float:
     if not _DURATION.fullmatch(text):
         raise ValueError(text)
     seconds = sum(float(number) * _UNITS[unit] for number, unit in _DURATION_PART.findall(text))
-    if not 0 < seconds < float("inf"):
+    if not 0 < seconds < inf:
         raise ValueError(text)
     return seconds
