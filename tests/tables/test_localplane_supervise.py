@@ -1,12 +1,11 @@
 """What a person hears while a component takes its time. Nothing is started."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pyjobset.localplane import supervise
-from pyjobset.localplane.components import ETCD, WEBHOOK, Component, Places, components
+from pyjobset.localplane.components import ETCD, PORTS, Component, Places, components
 from pyjobset.localplane.options import PlaneOptions
 from pyjobset.localplane.supervise import Supervisor
 
@@ -17,7 +16,7 @@ def places(tmp_path: Path) -> Places:
 
 
 def etcd(places: Places) -> Component:
-    ports: Any = dict.fromkeys(supervise.NAMES, 1) | {"etcd-peer": 1, WEBHOOK: 1}
+    ports = dict.fromkeys(PORTS, 1)
     return next(c for c in components(PlaneOptions(), ports, places) if c.name == ETCD)
 
 
