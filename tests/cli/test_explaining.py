@@ -141,6 +141,12 @@ LIFE: Cases = {
         facts(jobset(status={"terminalState": "Completed"}, conditions=told("Completed", "X", "no Jobs"))),
         "has completed: no Jobs", [],
     ),
+    "failed because it had to make room": (
+        facts(jobset(status={"terminalState": "Failed"}, conditions=[
+            *told("Failed", "FailedJobs", "a Job failed"),
+            *told(words.POD_GROUPS_SCHEDULED, words.POD_GROUP_PREEMPTED, f"PodGroup {GROUP}: 0 …", "False")])),
+        "has failed: a Job failed", ["evicted ignore-disruption"],
+    ),
     "failed": (
         facts(jobset(status={"terminalState": "Failed"}, conditions=told("Failed", "FailedJobs", "a Job failed")),
               job(**LOST), failed("js-w-0-1", **exited(3))),

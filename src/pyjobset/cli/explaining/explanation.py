@@ -11,7 +11,16 @@ import msgspec
 
 from pyjobset.cli.explaining.facts import Facts
 from pyjobset.cli.explaining.failures import failed_jobs, failed_pods, nodes_not_ready, stuck_containers
-from pyjobset.cli.explaining.obstacles import condition, degraded, expected, obstacles, preemption, startup, suspension
+from pyjobset.cli.explaining.obstacles import (
+    condition,
+    degraded,
+    evicted,
+    expected,
+    obstacles,
+    preemption,
+    startup,
+    suspension,
+)
 from pyjobset.cli.explaining.reasons import Evidence, Explanation, Finding, advice, finding, sentence
 from pyjobset.cli.explaining.sentences import STATES
 from pyjobset.cli.explaining.waits import waits
@@ -65,7 +74,7 @@ def _story(facts: Facts) -> _Story:
             return "completed-empty", {"message": _message(facts, conditions.COMPLETED)}, ()
         return "completed", {"succeeded": sum(j.is_succeeded for j in jobs), "jobs": len(jobs)}, ()
     if jobset.status.terminal_state:
-        return "failed", {"message": _message(facts, conditions.FAILED)}, failed_jobs(facts)
+        return "failed", {"message": _message(facts, conditions.FAILED)}, [*failed_jobs(facts), *evicted(facts)]
     if jobset.spec.suspend:
         return "suspending" if live else "suspended", {"live": live}, [*obstacles(facts), suspension(facts)]
     found = [

@@ -160,6 +160,14 @@ def preemption(facts: Facts) -> Iterator[Finding]:
     yield finding("preempted", _name(facts), evidence, [advice("raise-priority")], by=whom)
 
 
+def evicted(facts: Facts) -> Iterator[Finding]:
+    """Of a JobSet that has failed: perhaps because it had to make room."""
+    found = preempted_condition(facts.jobset)
+    if found is not None:
+        evidence = [Evidence(_name(facts), f"condition {found.type}", found.message)]
+        yield finding("evicted", _name(facts), evidence, [advice("ignore-disruption")])
+
+
 def _related(facts: Facts, event: Event) -> str:
     other = event.related
     assert other is not None

@@ -136,6 +136,10 @@ _GROUPS = {
         "{pods:pod is|pods are} held by the scheduling gates {gates} until whoever set them removes them",
     ),
     "preempting": Words("room is made for it", "pods of a lower priority are removed to make room for it"),
+    "evicted": Words(
+        "it had to make room",
+        "its pods had to make room for a higher priority, and a Job counts evicted pods as failed",
+    ),
     "preempted": Words(
         "it had to make room for {by}", "pods of it had to make room for {by}, and it waits like a new one"
     ),
@@ -226,6 +230,7 @@ ADVICE: Mapping[str, str] = {
     "start-job-over": "delete the Job: it is created again and starts over",
     "back-off-per-index": "for the next time: with backoffLimitPerIndex (Indexed Jobs) each index waits by itself",
     "suspend-and-resume": "to have it at once, suspend it and, when its pods are gone, resume it",
+    "ignore-disruption": "a podFailurePolicy that ignores DisruptionTarget keeps them out of the backoffLimit",
     "raise-priority": "wait until there is room again, or give it a higher priority",
     "one-scheduler": "give all its pods the same schedulerName",
     "one-priority": "give all its pods the priorityClassName of the PodGroup",
