@@ -10,7 +10,9 @@ from tests.manifests import (
     DRIVER,
     DRIVER_POD,
     ENTRIES,
+    EXCLUSIVE,
     L63,
+    NODE_SELECTOR,
     RULE,
     WORKERS,
     Case,
@@ -103,6 +105,39 @@ NAMES = [
 ]
 
 TEMPLATES_AND_STARTUP = [
+    Case(
+        "exclusive-placement-index",
+        f"{WORKERS}.template.spec.completionMode",
+        {f"{WORKERS}.template.spec.completionMode": "NonIndexed", "metadata.annotations": {EXCLUSIVE: "rack"}},
+        {
+            f"{WORKERS}.template.spec.completionMode": "NonIndexed",
+            "metadata.annotations": {EXCLUSIVE: "rack", NODE_SELECTOR: "true"},
+        },
+    ),
+    Case(
+        "exclusive-placement-index",
+        f"{WORKERS}.template.spec.completionMode",
+        {
+            f"{WORKERS}.template.spec.completionMode": "NonIndexed",
+            f"{WORKERS}.template.metadata.annotations": {EXCLUSIVE: "rack"},
+        },
+        {
+            f"{WORKERS}.template.spec.completionMode": "NonIndexed",
+            f"{DRIVER}.template.metadata.annotations": {EXCLUSIVE: "rack"},
+        },
+    ),
+    Case(
+        "exclusive-topology-key",
+        f"metadata.annotations[{EXCLUSIVE}]",
+        {"metadata.annotations": {EXCLUSIVE: "a rack"}},
+        {"metadata.annotations": {EXCLUSIVE: "example.com/rack"}},
+    ),
+    Case(
+        "exclusive-topology-key",
+        f"{WORKERS}.template.metadata.annotations[{EXCLUSIVE}]",
+        {f"{WORKERS}.template.metadata.annotations": {EXCLUSIVE: ""}},
+        {f"{WORKERS}.template.metadata.annotations": {EXCLUSIVE: "rack"}},
+    ),
     Case(
         "completions-required",
         f"{WORKERS}.template.spec.completions",

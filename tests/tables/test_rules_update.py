@@ -3,7 +3,6 @@
 import pytest
 
 from pyjobset.objects import features as gates
-from pyjobset.objects import labels
 from pyjobset.rules.parse import parse
 from pyjobset.rules.validation import check, validate_update, warnings
 from tests.manifests import (
@@ -240,12 +239,6 @@ WARNINGS = [
         f"{WORKERS}.template.spec.ttlSecondsAfterFinished",
         {f"{WORKERS}.template.spec.ttlSecondsAfterFinished": 0},
         {"spec.ttlSecondsAfterFinished": 0},
-    ),
-    Case(
-        "not-built-yet",
-        f"metadata.annotations[{labels.EXCLUSIVE_TOPOLOGY}]",
-        {"metadata.annotations": {labels.EXCLUSIVE_TOPOLOGY: "rack"}},
-        {"metadata.annotations": {labels.NODE_SELECTOR: "true"}},
     ),
     Case(
         "in-place-restart-waits",

@@ -343,6 +343,18 @@ EXCLUSIVE_PLACEMENT_GANG = Rule(
     "deadlocks with a gang: followers are admitted only after their leader is scheduled, and a gang waits for all",
     "use schedulingConstraints: {topology: [{key: ...}]} instead of the annotation",
 )
+EXCLUSIVE_PLACEMENT_INDEX = Rule(
+    "exclusive-placement-index",
+    "spec.replicatedJobs[].template.spec.completionMode",
+    "must be Indexed for exclusive placement: the pod of index 0 leads, and without one no pod is ever made",
+    "set Indexed, or remove the annotation alpha.jobset.sigs.k8s.io/exclusive-topology",
+)
+EXCLUSIVE_TOPOLOGY_KEY = Rule(
+    "exclusive-topology-key",
+    "metadata.annotations[alpha.jobset.sigs.k8s.io/exclusive-topology]",
+    "must be a label key",
+    "write the key of a node label, for example topology.kubernetes.io/rack",
+)
 
 # Changes.
 IMMUTABLE = Rule(
@@ -401,13 +413,6 @@ NO_JOBS = Rule(
     "spec.replicatedJobs",
     "asks for no Job at all, so the JobSet completes at once",
     "add a ReplicatedJob with replicas of 1 or more",
-    "warning",
-)
-NOT_BUILT_YET = Rule(
-    "not-built-yet",
-    "spec",
-    "is accepted and has no effect in this version of pyjobset",
-    "leave it out, or wait for the version that has it: see the changelog",
     "warning",
 )
 SCHEDULING_IGNORED = Rule(

@@ -18,6 +18,7 @@ from pyjobset.rules import (
     groups,
     immutability,
     names,
+    placement,
     policies,
     scheduling,
     startup,
@@ -94,3 +95,4 @@ def _breaches(jobset: JobSet, features: Features) -> Iterator[Problem]:
     yield from volumes.breaches(jobset)
     yield from scheduling.breaches(jobset, features)
     yield from groups.breaches(jobset)
+    yield from placement.breaches(jobset)

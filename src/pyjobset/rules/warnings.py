@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from pyjobset.errors import Problem
 from pyjobset.objects import features as gates
-from pyjobset.objects import labels
 from pyjobset.objects.features import Features
 from pyjobset.objects.jobset import JobSet, ReplicatedJob, ReplicatedJobScheduling
 from pyjobset.objects.scheduling import PodGroupResourceClaim
@@ -14,7 +13,6 @@ from pyjobset.rules.startup import is_in_order
 
 
 def breaches(jobset: JobSet, features: Features) -> Iterator[Problem]:
-    yield from (registry.NOT_BUILT_YET.at(path) for path in _not_built_yet(jobset))
     yield from _in_place(jobset)
     if not any(replicated_job.replicas > 0 for replicated_job in jobset.spec.replicated_jobs):
         yield registry.NO_JOBS.at("spec.replicatedJobs")
@@ -34,12 +32,6 @@ def breaches(jobset: JobSet, features: Features) -> Iterator[Problem]:
             if target in positions:
                 position = positions[target]
                 yield from _claims(i, entry, position, jobset.spec.replicated_jobs[position])
-
-
-def _not_built_yet(jobset: JobSet) -> Iterator[str]:
-    """Fields whose policy the reconciler lacks. Silence would be worse: people count on what was accepted."""
-    if labels.EXCLUSIVE_TOPOLOGY in jobset.metadata.annotations:
-        yield f"metadata.annotations[{labels.EXCLUSIVE_TOPOLOGY}]"
 
 
 def _in_place(jobset: JobSet) -> Iterator[Problem]:
