@@ -99,7 +99,8 @@ def test_success_policy(policy: Any, finished: list[str], is_completed: bool) ->
 
 
 @pytest.mark.parametrize("jobs", [[], [replicated_job("a", replicas=0)]])
-def test_decision_5_zero_jobs_complete_at_once(jobs: list[Any]) -> None:
+@pytest.mark.decision(5)
+def test_zero_jobs_complete_at_once(jobs: list[Any]) -> None:
     js = msgspec.convert({"metadata": {"name": "js", "namespace": "ns"}, "spec": {"replicatedJobs": jobs}}, JobSet)
     decision = decide(TinyServer(js).observe())
     assert decision.actions == ()
@@ -119,7 +120,8 @@ def test_the_first_failed_job_fails_the_jobset_and_is_named() -> None:
     assert decision.actions == ()
 
 
-def test_decision_4_success_comes_before_failure() -> None:
+@pytest.mark.decision(4)
+def test_success_comes_before_failure() -> None:
     server = running(jobset(replicated_job("a"), replicated_job("b"), successPolicy={"operator": "Any"}))
     server.finish("js-a-0", failed=True)
     server.finish("js-b-0")
@@ -154,7 +156,8 @@ def test_a_restart_is_counted_once_and_then_replaces_every_job_under_the_same_gr
     assert condition(server.jobset, words.FAILED).reason == words.REACHED_MAX_RESTARTS
 
 
-def test_decision_31_jobs_of_a_group_wait_for_its_last_old_job() -> None:
+@pytest.mark.decision(31)
+def test_jobs_of_a_group_wait_for_its_last_old_job() -> None:
     server = running(jobset(failurePolicy={"maxRestarts": 1}, scheduling=GANG))
     server.finish("js-w-0", failed=True)
     server.step()
@@ -245,7 +248,8 @@ def min_counts(server: TinyServer) -> tuple[int | None, int | None]:
     return tuple(g.min_count if g else None for g in gangs)  # type: ignore[return-value]
 
 
-def test_decision_34_the_quorum_goes_up_before_the_jobs_and_down_after_them() -> None:
+@pytest.mark.decision(34)
+def test_the_quorum_goes_up_before_the_jobs_and_down_after_them() -> None:
     server = running(jobset(replicated_job("w", pods=2), scheduling=GANG))
     uids = {o.metadata.uid for o in (*server.workloads.values(), *server.pod_groups.values())}
     scale(server, 4)
@@ -350,7 +354,8 @@ def test_a_dropped_pod_group_field_is_no_wrong_mapping() -> None:
 TOPOLOGY = {**GANG, "schedulingConstraints": {"topology": [{"key": "rack"}]}}
 
 
-def test_decision_22_a_dropped_field_is_told_and_nothing_is_replaced() -> None:
+@pytest.mark.decision(22)
+def test_a_dropped_field_is_told_and_nothing_is_replaced() -> None:
     server = TinyServer(jobset(scheduling=TOPOLOGY))
     server.step()
     for store in (server.workloads, server.pod_groups):
@@ -382,7 +387,8 @@ def drifted(server: TinyServer) -> None:
         server.pod_groups[name] = merged(group, {"spec": {"disruptionMode": {"all": {}}}})
 
 
-def test_decision_35_a_drifted_group_is_replaced_once_it_has_no_pods() -> None:
+@pytest.mark.decision(35)
+def test_a_drifted_group_is_replaced_once_it_has_no_pods() -> None:
     server = running(jobset(scheduling=GANG))
     drifted(server)
     decision = server.step()
@@ -396,7 +402,8 @@ def test_decision_35_a_drifted_group_is_replaced_once_it_has_no_pods() -> None:
     assert condition(server.jobset, words.SCHEDULING_DEGRADED).status == "False"
 
 
-def test_decision_35_pods_that_no_job_counts_yet_keep_their_drifted_group() -> None:
+@pytest.mark.decision(35)
+def test_pods_that_no_job_counts_yet_keep_their_drifted_group() -> None:
     server = TinyServer(jobset(scheduling=GANG))
     server.settle()
     drifted(server)
@@ -407,7 +414,8 @@ def test_decision_35_pods_that_no_job_counts_yet_keep_their_drifted_group() -> N
     assert condition(server.jobset, words.SCHEDULING_DEGRADED).reason == words.OBJECTS_DRIFTED
 
 
-def test_decision_35_a_drifted_workload_holds_no_job_back() -> None:
+@pytest.mark.decision(35)
+def test_a_drifted_workload_holds_no_job_back() -> None:
     jobs = (replicated_job("a"), replicated_job("b", dependsOn=[{"name": "a", "status": "Ready"}]))
     server = TinyServer(jobset(*jobs, scheduling={}))
     server.settle()
@@ -536,7 +544,8 @@ def gang_counts(server: TinyServer) -> int | None:
     return group_count
 
 
-def test_decision_20_a_replacement_pod_is_not_left_waiting_for_finished_ones() -> None:
+@pytest.mark.decision(20)
+def test_a_replacement_pod_is_not_left_waiting_for_finished_ones() -> None:
     server = running(jobset(replicated_job("w", pods=3), scheduling=GANG))
     server.set_status("js-w-0", active=1, ready=1, succeeded=2)
     server.settle()
@@ -546,7 +555,8 @@ def test_decision_20_a_replacement_pod_is_not_left_waiting_for_finished_ones() -
     assert gang_counts(server) == 1
 
 
-def test_decision_20_the_tail_of_a_work_queue_finishes() -> None:
+@pytest.mark.decision(20)
+def test_the_tail_of_a_work_queue_finishes() -> None:
     job = replicated_job("w", pods=2)
     job["template"]["spec"]["completions"] = 5
     server = running(jobset(job, scheduling=GANG))
@@ -558,7 +568,8 @@ def test_decision_20_the_tail_of_a_work_queue_finishes() -> None:
     assert gang_counts(server) == 1
 
 
-def test_decision_20_a_finished_sibling_job_does_not_count() -> None:
+@pytest.mark.decision(20)
+def test_a_finished_sibling_job_does_not_count() -> None:
     server = running(jobset(replicated_job("w", replicas=2, pods=2), scheduling=GANG))
     server.finish("js-w-0")
     server.set_status("js-w-1", active=2, ready=1)
@@ -566,7 +577,8 @@ def test_decision_20_a_finished_sibling_job_does_not_count() -> None:
     assert gang_counts(server) == 2
 
 
-def test_decision_20_the_full_quorum_is_back_before_a_restart_creates_jobs() -> None:
+@pytest.mark.decision(20)
+def test_the_full_quorum_is_back_before_a_restart_creates_jobs() -> None:
     server = running(jobset(replicated_job("w", pods=3), failurePolicy={"maxRestarts": 1}, scheduling=GANG))
     server.set_status("js-w-0", active=1, ready=0, succeeded=2)
     server.settle()
@@ -607,7 +619,8 @@ def test_a_succeeded_job_that_is_being_deleted_has_succeeded() -> None:
     assert server.jobset.status.terminal_state == words.TERMINAL_COMPLETED
 
 
-def test_decision_20_indexes_that_failed_for_good_cannot_be_live() -> None:
+@pytest.mark.decision(20)
+def test_indexes_that_failed_for_good_cannot_be_live() -> None:
     job = replicated_job("w", pods=4)
     job["template"]["spec"] |= {"backoffLimitPerIndex": 0, "completions": 10}
     server = running(jobset(job, scheduling=GANG))
@@ -655,7 +668,8 @@ def test_jobs_made_without_the_scheduling_api_run_on_when_it_comes() -> None:
     assert words.POD_GROUPS_SCHEDULED not in {c.type for c in server.jobset.status.conditions}
 
 
-def test_decision_31_holds_for_a_suspended_job_too() -> None:
+@pytest.mark.decision(31)
+def test_the_jobs_of_a_group_wait_for_its_last_old_job_when_suspended_too() -> None:
     server = TinyServer(jobset(scheduling=GANG, suspend=True))
     server.settle()
     server.jobs["js-w-0"] = merged(server.jobs["js-w-0"], TERMINATING)

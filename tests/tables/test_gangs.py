@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import msgspec
+import pytest
 
 from pyjobset.objects import conditions as words
 from pyjobset.objects.batch import Pod
@@ -163,7 +164,8 @@ def test_of_the_pods_words_the_most_frequent_that_do_not_repeat_the_groups_are_t
 FIXED = {"schedulingPolicy": {"gang": {"minCount": 2}}}
 
 
-def test_decision_20_a_fixed_quorum_that_can_no_longer_be_met_is_told_with_the_way_out() -> None:
+@pytest.mark.decision(20)
+def test_a_fixed_quorum_that_can_no_longer_be_met_is_told_with_the_way_out() -> None:
     server = gang(scheduling={"replicatedJobs": [{"targetReplicatedJobs": ["w"], "job": FIXED}]})
     done = pods(server, bound=2, phase="Succeeded")
     decision = server.step(pods=(*done, *pods(server, pending=1)))
@@ -174,7 +176,8 @@ def test_decision_20_a_fixed_quorum_that_can_no_longer_be_met_is_told_with_the_w
     assert [e.type for e in decision.events] == ["Warning"]
 
 
-def test_decision_20_a_computed_quorum_moves_so_that_nobody_is_warned() -> None:
+@pytest.mark.decision(20)
+def test_a_computed_quorum_moves_so_that_nobody_is_warned() -> None:
     server = gang(started=ago(300))
     done = pods(server, bound=2, phase="Succeeded")
     assert (told(server.step(pods=(*done, *pods(server, bound=1)))) or ("",))[0] == "True"
@@ -226,7 +229,8 @@ def test_a_restart_that_clears_the_old_attempt_is_no_news_of_the_gang() -> None:
     assert words.POD_GROUP_INCOMPLETE not in {e.reason for e in decision.events}
 
 
-def test_decision_27_initially_scheduled_is_no_health() -> None:
+@pytest.mark.decision(27)
+def test_initially_scheduled_is_no_health() -> None:
     server = gang(started=ago(300))
     scheduler_says(server, "True", "", created=ago(300))
     assert (told(server.step(pods=pods(server, bound=1, pending=2))) or ("",))[0] == "False"
