@@ -26,6 +26,7 @@ STATES: dict[str, tuple[Family, str]] = {
 }
 
 
+@pytest.mark.decision(30)
 @pytest.mark.parametrize(("what", "state"), STATES.values(), ids=STATES.keys())
 def test_state_of_a_jobset(what: Family, state: str) -> None:
     assert view(what).state == state

@@ -134,6 +134,7 @@ def updates_asked(plane: Plane) -> int:
     return sum(map(int, ASKED.findall(plane.run_kubectl("get", "--raw", "/metrics").stdout)))
 
 
+@pytest.mark.decision(14)
 def test_updates_are_judged_and_the_controllers_own_writes_are_not_asked_about(running: Plane) -> None:
     before = updates_asked(running)
     created = running.run_kubectl("create", "-f", "-", stdin=json.dumps(running_jobset("life")))

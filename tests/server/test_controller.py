@@ -151,6 +151,7 @@ OTHERS: dict[str, Object] = {
 }
 
 
+@pytest.mark.decision(11)
 @pytest.mark.parametrize("kind", OTHERS)
 def test_an_object_of_someone_else_is_never_touched_and_is_told(cluster: Cluster, kind: str) -> None:
     group = names.workload_name(cluster.namespace, "js")
@@ -171,6 +172,7 @@ def test_an_object_of_someone_else_is_never_touched_and_is_told(cluster: Cluster
     assert cluster.condition("Blocked")["status"] == "False"
 
 
+@pytest.mark.decision(13)
 def test_a_full_quota_is_told_and_ends_by_itself(cluster: Cluster) -> None:
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}}
     cluster.apply({**quota, "spec": {"hard": {"count/jobs.batch": "0"}}})

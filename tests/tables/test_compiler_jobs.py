@@ -173,6 +173,7 @@ def test_without_scheduling_no_scheduling_keys_and_the_native_field_passes_throu
     assert "schedulingGroup" not in pod_spec(job)
 
 
+@pytest.mark.decision(10)
 @pytest.mark.parametrize(
     ("given", "completion_mode", "restart_policy"),
     [
@@ -311,6 +312,7 @@ def test_a_child_job_follows_the_jobset_it_is_compiled_for() -> None:
     assert attempts(js, DEFAULTS) == ("0", None)
 
 
+@pytest.mark.decision(39)
 def test_a_job_never_deletes_itself() -> None:
     """It would take its result along: the controller would take it for one that is missing, and run it again."""
     assert "ttlSecondsAfterFinished" not in compiled(jobset(with_template(ttlSecondsAfterFinished=0)))["spec"]

@@ -430,6 +430,7 @@ def test_a_job_without_pods_has_no_place_of_its_own() -> None:
     assert objects.placement("a", 0) is None
 
 
+@pytest.mark.decision(36)
 @pytest.mark.parametrize(
     ("replicas", "template_names"),
     [
@@ -493,6 +494,7 @@ LIVE: dict[str, tuple[Manifest, dict[tuple[str, int], int], list[int]]] = {
 }
 
 
+@pytest.mark.decision(20)
 @pytest.mark.parametrize("name", LIVE)
 def test_live_pods(name: str) -> None:
     scheduling, live, expected = LIVE[name]

@@ -104,6 +104,7 @@ def test_a_create_that_lands_after_all_is_adopted() -> None:
     world(case)
 
 
+@pytest.mark.decision(13)
 def test_a_quota_is_told_and_asked_again_by_one_request_at_a_time() -> None:
     async def case(server: ModelServer) -> None:
         full = True
@@ -137,6 +138,7 @@ FOREIGN = {
 }
 
 
+@pytest.mark.decision(11)
 @pytest.mark.parametrize(
     ("plural", "owner", "told"),
     [

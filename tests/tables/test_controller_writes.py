@@ -295,6 +295,7 @@ def test_an_unchanged_status_is_no_request() -> None:
     case(test)
 
 
+@pytest.mark.decision(17)
 def test_a_status_of_an_older_observation_is_not_stored() -> None:
     async def test(world: World) -> None:
         world.server.change("jobsets", "js", {"spec": {"suspend": True}})

@@ -214,6 +214,7 @@ def test_nothing_is_resumed_while_its_group_is_refused(kind: str) -> None:
     )
 
 
+@pytest.mark.decision(35)
 def test_resume_waits_while_the_old_group_is_terminating() -> None:
     server = running(jobset(scheduling=GANG))
     (group,) = server.pod_groups.values()
@@ -455,6 +456,7 @@ def refusal(kind: str, name: str, seconds: int, owner: str = "") -> Refusal:
     return Refusal(kind, name, 403, "Forbidden", "no PriorityClass found", NOW + timedelta(seconds=seconds), owner)
 
 
+@pytest.mark.decision(33)
 def test_a_refused_pod_group_holds_its_jobs_and_is_told() -> None:
     server = TinyServer(jobset(scheduling=GANG))
     (group,) = (a.name for a in decide(server.observe()).actions if a.resource is POD_GROUPS)
@@ -471,6 +473,7 @@ def test_a_refused_pod_group_holds_its_jobs_and_is_told() -> None:
     assert condition(server.jobset, words.BLOCKED).status == "False"
 
 
+@pytest.mark.decision(12)
 def test_a_foreign_job_is_named_with_its_owner_and_the_others_are_created() -> None:
     server = TinyServer(jobset())
     decision = server.step(refusals=(refusal("Job", "js-w-0", 30, owner="JobSet/other"),))
@@ -591,6 +594,7 @@ def test_the_full_quorum_is_back_before_a_restart_creates_jobs() -> None:
     assert gang_counts(server) == 3
 
 
+@pytest.mark.decision(20)
 def test_an_explicit_quorum_is_never_changed() -> None:
     leaf = {"schedulingPolicy": {"gang": {"minCount": 2}}}
     scheduling = {"replicatedJobs": [{"targetReplicatedJobs": ["w"], "job": leaf}]}

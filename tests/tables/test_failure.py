@@ -152,6 +152,7 @@ def test_only_the_failed_job_restarts_and_the_others_are_not_touched() -> None:
     assert not any(c.type == words.RESTARTING_JOBSET for c in server.jobset.status.conditions)
 
 
+@pytest.mark.decision(40)
 def test_all_jobs_that_a_rule_is_about_restart_at_once_in_one_write() -> None:
     server = running(with_rules(rule("RestartJob"), max_restarts=5))
     server.finish("js-a-0", "js-a-1", "js-b-0", failed=True)

@@ -74,6 +74,7 @@ def test_nothing_is_said_before_the_scheduler_answered() -> None:
     assert told(decision) is None
 
 
+@pytest.mark.decision(26)
 def test_an_unschedulable_gang_is_told_with_quorum_and_the_schedulers_words() -> None:
     server = gang()
     scheduler_says(server, "False", UNSCHEDULABLE)

@@ -146,6 +146,7 @@ def test_what_a_person_reads(edits: dict[str, object], problem: str) -> None:
     assert [str(p) for p in problems_of_create(edits, ALL_GATES)] == [problem]
 
 
+@pytest.mark.decision(14)
 def test_a_change_is_named_field_by_field() -> None:
     """Rejections do not print whole structs (decision 14); the message is the one of the CRD's rule."""
     stored = edited(JOBSET, {"spec.scheduling": {"schedulingPolicy": {"gang": {}}, "disruptionMode": {"all": {}}}})

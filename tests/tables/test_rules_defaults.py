@@ -101,6 +101,7 @@ def test_unknown_fields_of_templates_survive() -> None:
     assert jobset.spec.volume_claim_policies[0].templates[0]["spec"]["fieldOfTheFuture"] == 1
 
 
+@pytest.mark.decision(10)
 def test_a_template_that_says_nothing_gets_its_defaults() -> None:
     """Such a one is refused at admission; a stored one is still read (decision 10)."""
     bare = msgspec.structs.replace(parse(JOBSET).spec.replicated_jobs[0], template={"spec": None})

@@ -306,6 +306,7 @@ def test_the_way_out_of_a_refused_change(path: str, value: object, off: tuple[st
     assert problem.hint == hint
 
 
+@pytest.mark.decision(25)
 def test_a_claim_that_is_not_shared_is_named_on_both_sides() -> None:
     manifest = edited(JOBSET, SHARED | {POD_CLAIM: [{"name": "c", "resourceClaimName": "mine"}]})
     (warning,) = warnings(check(manifest, ALL_GATES), ALL_GATES)

@@ -26,6 +26,7 @@ def refused(field: str) -> list[str]:
     return [f"spec.{field}: Invalid value: Value is immutable"]
 
 
+@pytest.mark.decision(1)
 @EACH
 def test_a_field_that_is_there_can_neither_be_changed_nor_removed(field: str, jobsets: JobSets) -> None:
     value, other = IMMUTABLE[field]
@@ -36,6 +37,7 @@ def test_a_field_that_is_there_can_neither_be_changed_nor_removed(field: str, jo
     assert jobsets.replace("suspend", True) == []
 
 
+@pytest.mark.decision(1)
 @EACH
 def test_a_field_that_is_not_there_cannot_be_set(field: str, jobsets: JobSets) -> None:
     jobsets.create({})

@@ -34,6 +34,7 @@ def other(kind: str, name: str, owner: Object | None = None) -> Object:
     }
 
 
+@pytest.mark.decision(35)
 @pytest.mark.parametrize("kind", OTHER_SPECS)
 def test_a_changed_object_without_pods_is_replaced(lab: Lab, kind: str) -> None:
     """It is made before the JobSet and then given to it, so that the JobSet has an object of another policy."""
@@ -77,6 +78,7 @@ def stop_controller(plane: Plane) -> None:
     wait_for(lambda: not pid(), "the end of the controller")
 
 
+@pytest.mark.decision(35)
 def test_running_pods_are_not_disturbed_for_a_changed_object(make_plane: MakePlane) -> None:
     """Both kinds are replaced while the controller is away: it would put a deleted object back at once."""
     plane = make_plane(controller=True, layout=NodeLayout(count=2))

@@ -2,10 +2,13 @@
 
 from itertools import pairwise
 
+import pytest
+
 from tests.server.plane import wait_for
 from tests.server.scheduling.lab import Change, Lab, min_count
 
 
+@pytest.mark.decision(34)
 def test_a_gang_grows_as_a_whole_and_shrinks_under_the_same_objects(lab: Lab) -> None:
     lab.add_nodes(3)
     since = lab.version()

@@ -10,6 +10,7 @@ from tests.server.scheduling.lab import RACK, READY_AFTER, Lab
 ON_ONE_RACK = {"schedulingPolicy": {"gang": {}}, "schedulingConstraints": {"topology": [{"key": RACK}]}}
 
 
+@pytest.mark.decision(26)
 def test_a_gang_without_room_binds_no_pod_until_there_is_room_for_all(lab: Lab) -> None:
     lab.add_nodes(2)
     since = lab.version()
@@ -64,6 +65,7 @@ def test_the_workers_come_after_the_leader_is_ready(lab: Lab, depends_on: Any, s
     assert max(groups) < made["js-leader-0"]
 
 
+@pytest.mark.decision(36)
 def test_many_replicas_are_as_many_gangs_under_one_template(lab: Lab) -> None:
     lab.add_nodes(2, cpu="64")
     entry = {"targetReplicatedJobs": ["w"], "job": {"schedulingPolicy": {"gang": {}}}}

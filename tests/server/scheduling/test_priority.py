@@ -78,6 +78,7 @@ def test_of_a_gang_that_is_disrupted_one_by_one_only_the_pod_that_is_needed_goes
     assert len(kept) == 3
 
 
+@pytest.mark.decision(33)
 @pytest.mark.parametrize("spec", [{}, {"startupPolicy": {"startupPolicyOrder": "InOrder"}}], ids=["one", "sequenced"])
 def test_a_class_that_is_missing_is_told_and_the_gang_runs_once_it_is_there(lab: Lab, spec: Object) -> None:
     lab.add_nodes(2)

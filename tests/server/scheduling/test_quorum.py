@@ -24,6 +24,7 @@ def replacement(lab: Lab, old: Object) -> str:
     return str(*new)
 
 
+@pytest.mark.decision(20)
 def test_a_failed_pod_is_replaced_after_its_peers_succeeded(lab: Lab) -> None:
     lab.add_nodes(3)
     since = lab.version()
@@ -43,6 +44,7 @@ def test_a_failed_pod_is_replaced_after_its_peers_succeeded(lab: Lab) -> None:
     lab.wait_true("Completed")
 
 
+@pytest.mark.decision(20)
 def test_a_failed_pod_is_replaced_after_a_job_of_its_gang_succeeded(lab: Lab) -> None:
     lab.add_nodes(3)
     since = lab.version()
@@ -58,6 +60,7 @@ def test_a_failed_pod_is_replaced_after_a_job_of_its_gang_succeeded(lab: Lab) ->
     lab.wait_true("Completed")
 
 
+@pytest.mark.decision(20)
 @pytest.mark.parametrize("mode", ["Indexed", "NonIndexed"])
 def test_the_tail_of_a_work_queue_finishes(lab: Lab, mode: str) -> None:
     lab.add_nodes(2)
@@ -73,6 +76,7 @@ def test_the_tail_of_a_work_queue_finishes(lab: Lab, mode: str) -> None:
     )
 
 
+@pytest.mark.decision(20)
 def test_a_quorum_that_the_user_fixed_is_kept_and_what_it_blocks_is_told(lab: Lab) -> None:
     lab.add_nodes(3)
     since = lab.version()

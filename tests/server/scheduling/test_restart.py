@@ -28,6 +28,7 @@ def wait_attempt(lab: Lab, attempt: str, pods: int) -> None:
     wait_for(is_running, f"attempt {attempt} runs", 60)
 
 
+@pytest.mark.decision(31)
 @pytest.mark.parametrize("strategy", ["Recreate", "BlockingRecreate"])
 def test_a_restarted_gang_waits_for_its_last_old_pod_and_keeps_its_groups(lab: Lab, strategy: str) -> None:
     lab.add_nodes(6)  # room for the new pods next to the old ones, so that only the controller keeps them apart

@@ -1,5 +1,7 @@
 """Suspend and resume: nothing is reserved meanwhile, and a resume waits for what the suspension still has to clear."""
 
+import pytest
+
 from pyjobset.objects import names
 from tests.server.plane import wait_for
 from tests.server.scheduling.lab import TERMINATE_AFTER, Change, Lab
@@ -25,6 +27,7 @@ def test_a_suspended_gang_reserves_nothing_and_comes_back_under_the_same_names(l
     assert lab.uids("jobs") == jobs
 
 
+@pytest.mark.decision(35)
 def test_a_resume_waits_until_the_old_pods_and_their_group_are_gone(lab: Lab) -> None:
     """One JobSet is resumed in the same breath, the other when its old group and pods are seen to terminate."""
     lab.add_nodes(8)
