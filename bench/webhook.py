@@ -2,7 +2,8 @@
 
 Run it: `.venv/bin/python -m bench.webhook [--replicated-jobs 50] [--kubeconfig FILE]`. From the body of the review to
 that of the answer, in process, without TLS and sockets; with a kubeconfig also the trial of as many different Job
-templates on that API server. It prints figures and never fails on a slow machine.
+templates on that API server. Pods too: one that is not placed exclusively, a leader, and a follower whose leader the
+caches know. It prints figures and never fails on a slow machine.
 """
 
 import argparse
@@ -12,17 +13,21 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from time import perf_counter, thread_time
 
-from msgspec import json, to_builtins
+from msgspec import convert, json, to_builtins
 from msgspec.structs import replace
 
 from bench.compile import jobset
+from pyjobset.compiler.jobs import child_jobs, compile_job
 from pyjobset.controller.manager import GC_THRESHOLDS
-from pyjobset.controller.webhook import admission
+from pyjobset.controller.webhook import admission, pods
 from pyjobset.controller.webhook.dry_run import DryRun
+from pyjobset.controller.webhook.pods import Lookup, Placed
 from pyjobset.controller.webhook.review import Response, decode, encode
 from pyjobset.controller.webhook.server import Judge, answer
 from pyjobset.kube.client import connect
 from pyjobset.objects import features as gates
+from pyjobset.objects import labels
+from pyjobset.objects.batch import Node, NodeMeta, Pod
 from pyjobset.objects.jobset import API_VERSION, GROUP, KIND, VERSION
 from pyjobset.objects.meta import Manifest
 
@@ -78,6 +83,52 @@ def _percentiles(seconds: list[float]) -> str:
     return f"p50 {middle * 1e3:.2f} ms, p99 {worst * 1e3:.2f} ms"
 
 
+class Known(Lookup):
+    """Where the leader is, as the caches tell it."""
+
+    async def leader(self, follower: Placed) -> Pod:
+        owner = {"kind": "Job", "name": "j", "uid": follower.owner_uid, "controller": True}
+        metadata = {"name": "leader", "annotations": {labels.COMPLETION_INDEX: "0"}, "ownerReferences": [owner]}
+        return convert({"metadata": metadata, "spec": {"nodeName": "n"}}, Pod)
+
+    async def node(self, leader: Pod, topology: str) -> Node:
+        return Node(NodeMeta(name=leader.spec.node_name, labels={topology: "r"}))
+
+
+def pod_review(index: int, *, is_exclusive: bool) -> bytes:
+    """A pod of the size that they are: what the Job controller sends of a compiled Job."""
+    made = jobset(1, 1)
+    child = next(child_jobs(made))
+    template = compile_job(made, child, placement=None, features=FEATURES, suspend=False)["spec"]["template"]
+    metadata = template["metadata"]
+    exclusive = {labels.EXCLUSIVE_TOPOLOGY: "topology.kubernetes.io/rack"} if is_exclusive else {}
+    metadata = {
+        **metadata,
+        "annotations": {**metadata["annotations"], **exclusive, labels.COMPLETION_INDEX: str(index)},
+    }
+    owned = [f"f:{key}" for key in (*metadata["labels"], *metadata["annotations"])]
+    metadata["managedFields"] = [{"manager": "kube-controller-manager", "fieldsV1": {key: {} for key in owned}}]
+    asked = {
+        "uid": "8ad4ac9b-8ee0-4a05-b6f4-4cf04ff8f1c1",
+        "operation": "CREATE",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "namespace": "ns",
+        "object": {"metadata": metadata, "spec": {**template["spec"], "priority": 0}},
+    }
+    return json.encode({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked})
+
+
+def measure_pods() -> None:
+    mutate: Judge = partial(pods.mutate, lookup=Known())
+    for name, body in (
+        ("pod, not exclusive", pod_review(1, is_exclusive=False)),
+        ("pod, a leader", pod_review(0, is_exclusive=True)),
+        ("pod, a follower", pod_review(1, is_exclusive=True)),
+    ):
+        assert b'"allowed":true' in asyncio.run(answer(body, mutate)).body
+        print(f"{name}, {len(body) / 1024:.1f} KiB: {asyncio.run(measure(partial(answer, body, mutate)))}")
+
+
 async def measure_trial(kubeconfig: str, replicated_jobs: int) -> str:
     made = manifest(replicated_jobs, defaulted=True)
     for index, job in enumerate(made["spec"]["replicatedJobs"]):
@@ -113,6 +164,7 @@ def main() -> None:
     ):
         assert b'"allowed":true' in encode(judge(decode(body)))
         print(f"{name}: {asyncio.run(measure(partial(answer, body, judge)))}")
+    measure_pods()
     if arguments.kubeconfig:
         print(f"trial of {count} templates: {asyncio.run(measure_trial(arguments.kubeconfig, count))}")
 

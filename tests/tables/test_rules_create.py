@@ -127,13 +127,13 @@ TEMPLATES_AND_STARTUP = [
         },
     ),
     Case(
-        "exclusive-topology-key",
+        "topology-key",
         f"metadata.annotations[{EXCLUSIVE}]",
         {"metadata.annotations": {EXCLUSIVE: "a rack"}},
         {"metadata.annotations": {EXCLUSIVE: "example.com/rack"}},
     ),
     Case(
-        "exclusive-topology-key",
+        "topology-key",
         f"{WORKERS}.template.metadata.annotations[{EXCLUSIVE}]",
         {f"{WORKERS}.template.metadata.annotations": {EXCLUSIVE: ""}},
         {f"{WORKERS}.template.metadata.annotations": {EXCLUSIVE: "rack"}},

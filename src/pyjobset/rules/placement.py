@@ -25,4 +25,4 @@ def breaches(jobset: JobSet) -> Iterator[Problem]:
     for path, annotations in sources:
         key = annotations.get(labels.EXCLUSIVE_TOPOLOGY)
         if key is not None and not names.is_label_key(key):
-            yield registry.EXCLUSIVE_TOPOLOGY_KEY.at(child(f"{path}.annotations", labels.EXCLUSIVE_TOPOLOGY), key)
+            yield registry.TOPOLOGY_KEY.at(child(f"{path}.annotations", labels.EXCLUSIVE_TOPOLOGY), key)

@@ -261,7 +261,7 @@ MIN_COUNT_PODS = Rule(
 )
 TOPOLOGY_KEY = Rule(
     "topology-key",
-    "schedulingConstraints.topology[].key",
+    "schedulingConstraints.topology[].key, metadata.annotations[alpha.jobset.sigs.k8s.io/exclusive-topology]",
     "must be a label key",
     "write the key of a node label, for example topology.kubernetes.io/rack",
 )
@@ -348,12 +348,6 @@ EXCLUSIVE_PLACEMENT_INDEX = Rule(
     "spec.replicatedJobs[].template.spec.completionMode",
     "must be Indexed for exclusive placement: the pod of index 0 leads, and without one no pod is ever made",
     "set Indexed, or remove the annotation alpha.jobset.sigs.k8s.io/exclusive-topology",
-)
-EXCLUSIVE_TOPOLOGY_KEY = Rule(
-    "exclusive-topology-key",
-    "metadata.annotations[alpha.jobset.sigs.k8s.io/exclusive-topology]",
-    "must be a label key",
-    "write the key of a node label, for example topology.kubernetes.io/rack",
 )
 
 # Changes.
