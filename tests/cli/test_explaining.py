@@ -658,3 +658,13 @@ def test_the_text() -> None:
         "         waiting alone does not help: without all other pods, 3 fit",
         "         or ask for less: fewer pods (parallelism, replicas), or smaller requests",
     ]
+
+
+@pytest.mark.decision(38)
+def test_room_at_which_the_scheduler_has_not_looked_is_told_with_its_timer() -> None:
+    found = explain(gang(*waiting(), *map(node, "abcd")))
+    assert [f.code for f in found.findings] == ["room-not-seen"]
+    assert "the scheduler has not looked again" in found.findings[0].text
+    assert "at most 20 s after the last time" in found.findings[0].text
+    assert [a.code for a in found.findings[0].advice] == ["wait"]
+    assert "room-not-seen" not in [f.code for f in explain(gang(*waiting(), *map(node, "abc"))).findings]

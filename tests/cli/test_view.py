@@ -214,3 +214,11 @@ def test_attempts_and_replicated_jobs_are_not_mixed() -> None:
     half = count // 2
     mixed = [f"{half} Jobs, 0/{half} ready", f"{half} Jobs, 0/{half} ready, attempt 2"]
     assert details == [*mixed, f"{count} Jobs, 0/{count} ready"]
+
+
+@pytest.mark.decision(27)
+def test_that_it_was_scheduled_once_is_no_state() -> None:
+    """PodGroupInitiallyScheduled stays True when pods of the group are gone for good."""
+    once = group(2, reason="Scheduled")
+    (shown,) = view(family(once, job(), pod())).groups
+    assert (shown.state, shown.bound) == ("Waiting", 0)

@@ -568,3 +568,19 @@ def test_what_the_rules_refuse_still_compiles() -> None:
     assert [name for name, _, _ in groups(unknown)] == ["js-a-7ba9c40928"]
     explicit = compiled(jobset(A, B, startupPolicy=IN_ORDER, scheduling={"schedulingPolicy": GANG}))
     assert [spec for _, _, spec in groups(explicit)] == [gang(6), gang(4)], "one gang could never be complete"
+
+
+@pytest.mark.decision(19)
+def test_a_quorum_counts_the_pods_that_run_at_once() -> None:
+    """With completions below parallelism the Job controller never makes more pods than completions."""
+    entries = {"replicatedJobs": [entry("a", job={}), entry("b")]}
+    few = compiled(jobset(with_spec(A, parallelism=4, completions=2), B, scheduling=entries))
+    assert [spec for _, _, spec in groups(few)] == [gang(2), gang(2), gang(4)]
+
+
+@pytest.mark.decision(21)
+def test_what_has_no_pods_has_no_template() -> None:
+    idle = with_spec(A, parallelism=0)
+    entries = {"replicatedJobs": [entry("a"), entry("b")]}
+    assert [template for _, template, _ in groups(compiled(jobset(idle, B, scheduling=entries)))] == ["b-69b9febbc6"]
+    assert compile_scheduling(jobset(idle, scheduling={})) is None

@@ -345,3 +345,14 @@ CASES = [*NAMES, *TEMPLATES_AND_STARTUP, *POLICIES, *COORDINATOR, *VOLUMES]
 def test_create(case: Case) -> None:
     assert seen(problems_of_create(case.bad, ALL_GATES - case.off)) == [(case.code, case.path)]
     assert seen(problems_of_create(case.good, ALL_GATES)) == []
+
+
+@pytest.mark.decision(15)
+@pytest.mark.parametrize("prefix", ["generateName", "name"])
+def test_the_names_of_a_generated_name_are_those_of_one_with_five_more_characters(prefix: str) -> None:
+    """The longest pod is NAME-workers-1-1-xxxxx, the longest claim data-NAME."""
+    longest = 63 - len("-workers-1-1-xxxxx") - (5 if prefix == "generateName" else 0)
+    for edits in ({}, mounted()):
+        fits, too_long = (edits | {"metadata": {prefix: "j" * n}} for n in (longest, longest + 1))
+        assert problems_of_create(fits, ALL_GATES) == ()
+        assert {p.path for p in problems_of_create(too_long, ALL_GATES)} == {f"{WORKERS}.name"}

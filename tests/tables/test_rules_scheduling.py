@@ -15,6 +15,7 @@ from tests.manifests import (
     WORKERS,
     WORKERS_POD,
     Case,
+    Edits,
     by_job,
     entry,
     jobs,
@@ -315,3 +316,44 @@ CASES = [
 def test_create(case: Case) -> None:
     assert seen(problems_of_create(case.bad, ALL_GATES - case.off)) == [(case.code, case.path)]
     assert seen(problems_of_create(case.good, ALL_GATES)) == []
+
+
+@pytest.mark.parametrize(
+    ("edits", "path", "said"),
+    [
+        pytest.param(
+            {"spec.scheduling": {}, "metadata.annotations": {EXCLUSIVE: "rack"}},
+            f"metadata.annotations[{EXCLUSIVE}]",
+            ["a gang waits for all", "use schedulingConstraints: {topology:"],
+            id="exclusive placement",
+            marks=pytest.mark.decision(23),
+        ),
+        pytest.param(
+            {"spec.scheduling": {}, f"{WORKERS_POD}.schedulerName": "mine"},
+            f"{WORKERS_POD}.schedulerName",
+            ["'driver' has 'default-scheduler'", "mine", "the same schedulerName"],
+            id="two schedulers",
+            marks=pytest.mark.decision(24),
+        ),
+        pytest.param(
+            {ENTRIES: [entry("driver"), entry("workers")], f"{WORKERS_POD}.priorityClassName": "high"},
+            f"{WORKERS_POD}.priorityClassName",
+            ["is high here and unset in 'driver'", "a Workload takes one", "the same priorityClassName"],
+            id="two priorities",
+            marks=pytest.mark.decision(32),
+        ),
+        pytest.param(
+            {"spec.scheduling": {"schedulingPolicy": BASIC, "disruptionMode": {"all": {}}}},
+            "spec.scheduling.disruptionMode.all",
+            ["not supported with the basic policy", "use gang, or disruptionMode: {single: {}}"],
+            id="basic, disrupted as one",
+            marks=pytest.mark.decision(37),
+        ),
+    ],
+)
+def test_what_could_never_run_is_refused_with_the_reason_and_the_way_out(
+    edits: Edits, path: str, said: list[str]
+) -> None:
+    (problem,) = problems_of_create(edits, ALL_GATES)
+    assert problem.path == path
+    assert [words for words in said if words not in str(problem)] == []

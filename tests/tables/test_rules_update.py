@@ -311,3 +311,33 @@ def test_a_claim_that_is_not_shared_is_named_on_both_sides() -> None:
     manifest = edited(JOBSET, SHARED | {POD_CLAIM: [{"name": "c", "resourceClaimName": "mine"}]})
     (warning,) = warnings(check(manifest, ALL_GATES), ALL_GATES)
     assert warning.message == "is claim 'mine', and template 't' in spec.scheduling, so it is not shared"
+
+
+FIXED: dict[str, tuple[object, object]] = {
+    "network": ({"subdomain": "a"}, {"subdomain": "b"}),
+    "successPolicy": ({"operator": "Any"}, {"operator": "Any", "targetReplicatedJobs": ["workers"]}),
+    "failurePolicy": ({"maxRestarts": 1}, {"maxRestarts": 2}),
+    "startupPolicy": ({"startupPolicyOrder": "InOrder"}, {"startupPolicyOrder": "AnyOrder"}),
+    "coordinator": ({"replicatedJob": "workers"}, {"replicatedJob": "workers", "podIndex": 1}),
+    "volumeClaimPolicies": tuple([{"templates": [{"metadata": {"name": n}}]}] for n in "ab"),
+    "scheduling": ({"schedulingPolicy": GANG}, {"schedulingPolicy": BASIC}),
+}
+
+
+@pytest.mark.decision(1)
+@pytest.mark.parametrize("field", FIXED)
+def test_a_fixed_field_can_be_neither_set_nor_removed_nor_changed(field: str) -> None:
+    path, (one, other) = f"spec.{field}", FIXED[field]
+    for before, after in ((ABSENT, one), (one, ABSENT), (one, other)):
+        old, new = (parse(edited(JOBSET, {path: value})) for value in (before, after))
+        assert seen(p for p in validate_update(old, new, ALL_GATES) if p.code == "immutable") == [("immutable", path)]
+        assert seen(p for p in validate_update(new, new, ALL_GATES) if p.code == "immutable") == []
+
+
+@pytest.mark.decision(39)
+def test_a_job_that_would_delete_itself_is_warned_of() -> None:
+    seconds = f"{WORKERS}.template.spec.ttlSecondsAfterFinished"
+    (warning,) = warnings(check(edited(JOBSET, {seconds: 60}), ALL_GATES), ALL_GATES)
+    assert (warning.path, warning.value) == (seconds, 60)
+    assert "is ignored" in warning.message
+    assert "of the JobSet" in warning.hint

@@ -287,3 +287,23 @@ def test_claims_are_in_the_patch_too() -> None:
     assert patched(sent, mutated(sent))["spec"]["volumeClaimPolicies"] == [
         {"templates": [{"metadata": {"name": "data"}}], "retentionPolicy": {"whenDeleted": "Delete"}}
     ]
+
+
+@pytest.mark.decision(2)
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("spec.failurePolicy.maxRestarts", -1, "Invalid value: -1: "),
+        (f"{WORKERS}.dependsOn", [{"name": "workers", "status": "Ready"}], '"workers": must name an earlier'),
+        (RULE, {"action": "FailJobSet", "onJobFailureMessagePatterns": ["("]}, '"(": must be an RE2 regular'),
+        (RULE, {"action": "FailJobSet", "onJobFailureReasons": ["FailedIndexes"] * 2}, '"FailedIndexes"'),
+    ],
+    ids=["maxRestarts", "dependsOn", "pattern", "reasons"],
+)
+def test_what_could_never_be_meant_is_refused_with_path_value_and_hint(path: str, value: Any, said: str) -> None:
+    refused = validated(edited(JOBSET, {path: value}))["status"]
+    assert refused["code"] == 422
+    (cause,) = refused["details"]["causes"]
+    assert cause["field"].startswith(path)
+    assert said in cause["message"]
+    assert "; hint: " in cause["message"]
