@@ -202,6 +202,14 @@ def test_a_pod_on_its_way_out_that_restarted_restarts_the_others_all_the_same() 
     assert world.attempts == (0, 0)
 
 
+def test_nobody_starts_beside_a_pod_too_many() -> None:
+    world = World().says(0, 0, 0, 0, None, pod_1=SUCCEEDED)
+    world.step()
+    assert world.attempts == (None, None)
+    world.says(0, 0, 0, 0, 0).step()
+    assert world.attempts == (None, None)
+
+
 def test_pods_of_others_do_not_count() -> None:
     stranger = {"metadata": {"ownerReferences": [{"kind": "Job", "uid": "other", "controller": True}]}}
     world = World().says(0, 0, 0, 0, 5, 0, pod_4=stranger, pod_5={"metadata": {"ownerReferences": []}})

@@ -91,8 +91,8 @@ def _number(said: str) -> int | None:
     return number if number <= template.INT32_MAX else None
 
 
-def _is_complete(view: View, pods: Iterable[Pod], attempts: list[_Attempt]) -> bool:
-    """Every pod that still has to run is there, stays, and is in the same attempt.
+def _is_complete(view: View, pods: list[Pod], attempts: list[_Attempt]) -> bool:
+    """Every pod that still has to run is there, stays, and is in the same attempt; and there is no other.
 
     A pod that succeeded can neither restart nor wait: it is in every attempt. One on its way out is about to be
     replaced by a pod that begins the next attempt.
@@ -101,7 +101,8 @@ def _is_complete(view: View, pods: Iterable[Pod], attempts: list[_Attempt]) -> b
     expected = sum(template.pods(replicated_job.template) for replicated_job in unfinished)
     succeeded = sum(pod.status.phase == "Succeeded" for pod in pods)
     return (
-        len(attempts) == expected - succeeded
+        len(pods) == expected
+        and len(attempts) == expected - succeeded
         and len({attempt.number for attempt in attempts}) == 1
         and not any(attempt.pod.metadata.deletion_timestamp for attempt in attempts)
     )
