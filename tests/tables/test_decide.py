@@ -265,6 +265,49 @@ def test_the_quorum_goes_up_before_the_jobs_and_down_after_them() -> None:
     assert {o.metadata.uid for o in (*server.workloads.values(), *server.pod_groups.values())} == uids
 
 
+ENTRIES = {"replicatedJobs": [{"targetReplicatedJobs": ["a"]}, {"targetReplicatedJobs": ["b"]}]}
+
+
+@pytest.mark.decision(21)
+@pytest.mark.parametrize("scheduling", [GANG, ENTRIES], ids=["one group", "a group each"])
+@pytest.mark.parametrize("meanwhile", ["running", "suspended"])
+def test_what_had_no_pods_joins_its_gang_when_it_gets_some(scheduling: Any, meanwhile: str) -> None:
+    server = running(jobset(replicated_job("b", pods=2), replicated_job("a"), scheduling=scheduling))
+    full = {name: group.spec.scheduling_policy for name, group in server.pod_groups.items()}
+    fresh = TinyServer(jobset(replicated_job("b", pods=2), replicated_job("a"), scheduling=scheduling))
+    set_parallelism(fresh, 0)
+    fresh.settle()
+    assert len(fresh.pod_groups) == (1 if scheduling is GANG else len(full) - 1)
+    if meanwhile == "suspended":
+        fresh.jobset = merged(fresh.jobset, {"spec": {"suspend": True}})
+        fresh.settle()
+    set_parallelism(fresh, 2)
+    fresh.settle()
+    fresh.jobset = merged(fresh.jobset, {"spec": {"suspend": False}})
+    fresh.settle()
+    assert {name: group.spec.scheduling_policy for name, group in fresh.pod_groups.items()} == full
+    placed = {name: (job.pod_group, job.spec.parallelism) for name, job in fresh.jobs.items()}
+    assert placed == {name: (job.pod_group, job.spec.parallelism) for name, job in server.jobs.items()}
+
+
+@pytest.mark.decision(21)
+def test_a_gang_that_has_no_pods_any_more_has_no_group() -> None:
+    server = running(jobset(replicated_job("b", pods=2), replicated_job("a"), scheduling=ENTRIES))
+    jobs = {name: job.metadata.uid for name, job in server.jobs.items()}
+    set_parallelism(server, 0)
+    server.set_status("js-b-0", active=0, ready=0)
+    server.settle()
+    assert [group.spec.scheduling_policy.gang.min_count for group in server.pod_groups.values()] == [1]  # type: ignore[union-attr]
+    assert {name: job.metadata.uid for name, job in server.jobs.items()} == jobs
+
+
+def set_parallelism(server: TinyServer, pods: int) -> None:
+    """Of the first ReplicatedJob. Its completions stay: none would mean that it is done."""
+    first, *others = msgspec.to_builtins(server.jobset.spec.replicated_jobs)
+    first["template"]["spec"]["parallelism"] = pods
+    server.jobset = merged(server.jobset, {"spec": {"replicatedJobs": [first, *others]}})
+
+
 def leaves(server: TinyServer) -> tuple[Refusal, ...]:
     (name,) = server.pod_groups
     gone = {"metadata": {"deletionTimestamp": "2026-11-30T12:00:00Z"}}

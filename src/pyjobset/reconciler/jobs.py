@@ -53,9 +53,13 @@ def _is_mapped_wrongly(job: Job, placement: Placement | None) -> bool:
 
 
 def _can_join_now(view: View, job: Job, placement: Placement | None) -> bool:
-    """A suspended Job that was made while the cluster dropped its group, has no work to lose, and could have one."""
-    is_without = placement is not None and job.pod_group is None and not job.status.succeeded
-    return bool(job.spec.suspend) and is_without and "schedulingGroup" in view.observation.accepts
+    """A Job without its group that has no pod and no work to lose, and could have one: made while the cluster dropped
+    the field, or while the group had no pods and so did not exist (decision 21)."""
+    if placement is None or job.pod_group is not None or job.status.succeeded:
+        return False
+    is_empty = job.parallelism == 0 and job.status.active + job.status.terminating == 0
+    was_dropped = job.metadata.annotations.group_template_name is not None
+    return (bool(job.spec.suspend) or is_empty) and (not was_dropped or "schedulingGroup" in view.observation.accepts)
 
 
 def create_jobs(view: View, *, allowed: frozenset[str], groups: frozenset[str] | None) -> Outcome:
@@ -163,6 +167,8 @@ def resize_jobs(view: View, *, groups: frozenset[str] | None) -> Outcome:
         is_growth = templates.parallelism(template) > child.job.parallelism
         if is_growth and not _may_join(view.placement(child), groups, emptied):
             continue
+        if _can_join_now(view, child.job, view.placement(child)):
+            continue  # it is made again, with the new counts
         if changes and templates.is_indexed(template):
             actions.append(_patch_spec(child.job, changes))
     return Outcome(tuple(actions))
