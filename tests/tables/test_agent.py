@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -26,6 +27,7 @@ from pyjobset.kube.requests import Request
 from pyjobset.kube.responses import Response
 from pyjobset.objects import labels
 from pyjobset.objects.meta import Manifest
+from tests.http_peer import Peer, serving
 from tests.virtual_time import run
 from tests.watch_server import failure
 
@@ -544,3 +546,55 @@ def test_a_port_that_is_taken_is_told() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(UsageError, match=rf"STARTUP_PROBE_PORT={port}: .*: choose a port"):
             asyncio.run(Probe("/", port).start())
+
+
+# The program
+
+
+async def ran(tmp_path: Path, worker: str, *, stop: bool = False, **environment: str) -> tuple[int, str]:
+    """The exit code and log of the program beside a JobSet that does not hold it back. `stop`: it gets a SIGTERM when
+    the worker has made a file `up`."""
+    watched = jobset(strategy="Recreate", resourceVersion="7")
+    end = {"metadata": {"resourceVersion": "7", "annotations": {"k8s.io/initial-events-end": "true"}}}
+    events = [{"type": "ADDED", "object": watched}, {"type": "BOOKMARK", "object": end}]
+    stream = b"HTTP/1.1 200 OK\r\n\r\n" + b"".join(json.dumps(event).encode() + b"\n" for event in events)
+    async with serving(Peer(stream)) as peer:
+        config = {
+            "current-context": "c",
+            "clusters": [{"name": "c", "cluster": {"server": peer.url}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "namespace": "ns"}}],
+        }
+        (tmp_path / "kubeconfig").write_text(json.dumps(config))
+        program = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "pyjobset.agent.main", "--kubeconfig", "kubeconfig"),
+            cwd=tmp_path,
+            env={**os.environ, **NAMED, "WORKER_COMMAND": worker, "SHELL": "/bin/sh", **environment},
+            stderr=asyncio.subprocess.PIPE,
+        )
+        async with asyncio.timeout(60):
+            while stop and not (tmp_path / "up").exists():  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+            if stop:
+                program.terminate()
+            _, log = await program.communicate()
+    assert program.returncode is not None
+    return program.returncode, log.decode()
+
+
+def test_the_program_ends_as_its_worker_does(tmp_path: Path) -> None:
+    code, log = asyncio.run(ran(tmp_path, "exit 9"))
+    assert (code, "the barrier is down" in log, "Traceback" in log) == (9, True, False), log
+
+
+def test_a_signal_leaves_the_worker_the_time_that_it_needs(tmp_path: Path) -> None:
+    worker = "trap 'sleep 0.3; echo bye > bye; exit 0' TERM; echo > up; while :; do sleep 0.02; done"
+    code, log = asyncio.run(ran(tmp_path, worker, stop=True))
+    assert (code, (tmp_path / "bye").exists()) == (128 + signal.SIGTERM, True), log
+
+
+def test_a_shell_that_the_image_lacks_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
+    code, log = asyncio.run(ran(tmp_path, "exit 0", SHELL="/none/sh"))
+    assert code == 2
+    assert log.splitlines()[-1].startswith("jobset-in-place-restart-agent: SHELL='/none/sh': No such file"), log
+    assert "Traceback" not in log
