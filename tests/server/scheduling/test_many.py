@@ -14,8 +14,8 @@ CHILDREN = {"workloads": JOBSETS, "podgroups": JOBSETS, "jobs": JOBSETS * JOBS}
 
 
 def test_two_hundred_gangs_at_once_get_every_object_once(lab: Lab) -> None:
-    """There is no node for their pods, so that they stay what they are."""
-    shape = lab.job("w", replicas=JOBS)
+    """The Jobs are nobody's, so that no pods come: it is the objects that are counted here."""
+    shape = lab.job("w", replicas=JOBS, managedBy="lab.example.com/nobody")
     jobsets = [manifest(f"js-{number}", shape, scheduling=GANG) for number in range(JOBSETS)]
     since = lab.version()
     lab.run("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": jobsets}))
