@@ -1,6 +1,7 @@
 """The whole controller when something goes wrong: faults, refusals, foreign objects, bugs, the end of the process."""
 
 import asyncio
+from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -11,11 +12,13 @@ from pyjobset.controller.manager import RESYNC_SECONDS
 from pyjobset.errors import OutcomeUnknown, Unavailable
 from pyjobset.kube.client import Client
 from pyjobset.kube.requests import Request
+from pyjobset.objects.labels import RESTART_ATTEMPT
 from pyjobset.objects.meta import Manifest
 from pyjobset.reconciler.decision import Decision
 from pyjobset.reconciler.observation import Observation
 from tests.builders import replicated_job
 from tests.controller_world import (
+    FAILED,
     GANG,
     OPTIONS,
     QUOTA,
@@ -23,6 +26,7 @@ from tests.controller_world import (
     controller,
     events,
     finish_jobs,
+    jobs,
     manifest,
     new_manager,
     settled,
@@ -206,6 +210,47 @@ def test_a_status_that_somebody_else_wrote_first_is_observed_again() -> None:
         stored = server.get("jobsets", "js")
         assert stored["status"]["terminalState"] == "Completed"
         assert stored["metadata"]["labels"] == {"by": "somebody"}
+
+    world(case)
+
+
+def somebody_writes(server: ModelServer) -> Exception | None:
+    server.change("jobsets", "js", {"metadata": {"labels": {"by": "somebody"}}})
+    return None
+
+
+@pytest.mark.decision(17)
+@pytest.mark.parametrize(
+    ("fault", "is_stored"),
+    [
+        (somebody_writes, False),
+        (lambda _: Unavailable("down"), False),
+        (lambda _: OutcomeUnknown("lost on the way there"), False),
+        (lambda _: OutcomeUnknown("lost on the way back"), True),
+    ],
+    ids=["conflict", "away", "request lost", "answer lost"],
+)
+def test_a_restart_is_counted_once_whatever_becomes_of_its_write(
+    fault: Callable[[ModelServer], Exception | None], is_stored: bool
+) -> None:
+    async def case(server: ModelServer) -> None:
+        hit: list[str] = []
+
+        def once(request: Request, plural: str) -> Exception | None:
+            if hit or not request.path.endswith("/status") or b'"restarts":1' not in request.body:
+                return None
+            hit.append(plural)
+            return fault(server)
+
+        server.put("jobsets", manifest(failurePolicy={"maxRestarts": 5}))
+        async with controller(server):
+            await settled(server)
+            setattr(server, "after" if is_stored else "before", once)
+            server.change("jobs", "js-w-0", {"status": {"conditions": [FAILED]}})
+            await settled(server, 60)
+            assert hit == ["jobsets"]
+            assert server.get("jobsets", "js")["status"]["restarts"] == 1
+            assert [job["metadata"]["labels"][RESTART_ATTEMPT] for job in jobs(server)] == ["1", "1"]
 
     world(case)
 
