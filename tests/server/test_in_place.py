@@ -5,12 +5,14 @@ The agents run as the service account of the example, so its rights are exactly 
 
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
 from typing import Any
@@ -60,6 +62,7 @@ class Kubelet:
     """Runs the agents of the pods of one namespace, and starts them again as their restart policy says."""
 
     def __init__(self, plane: Plane, cluster: Cluster, directory: Path) -> None:
+        self._plane = plane
         self._cluster = cluster
         self._directory = directory
         self._agents: dict[str, tuple[subprocess.Popen[bytes], Mapping[str, str]]] = {}
@@ -105,7 +108,9 @@ class Kubelet:
         (self._directory / "next").rename(self._directory / f"{pod}.end")
 
     def logs(self) -> str:
-        return "\n".join(f"--- {p.name}\n{p.read_text()}" for p in sorted(self._directory.glob("*.log")))
+        """What the agents said, and the controller last."""
+        paths = [*sorted(self._directory.glob("*.log")), self._plane.log("controller")]
+        return "\n".join(f"--- {path.name}\n{path.read_text()[-3000:]}" for path in paths)
 
     def close(self) -> None:
         for agent, _ in self._agents.values():
@@ -238,29 +243,36 @@ def test_a_failed_job_recreates_the_pods_and_the_attempts_go_on(cluster: Cluster
 
 def test_sidecars_hold_the_startup_probe_and_a_bypass_ends_it(cluster: Cluster, kubelet: Kubelet) -> None:
     example(cluster, "sidecar.yaml")
-    ports = {pod: _free_port() for pod in pods(cluster, 4)}
+    uids = pods(cluster, 4)
+    ports = dict(zip(uids, _free_ports(4), strict=True))
     *first, last = ports
 
-    def answers() -> set[int]:
+    def all_are_down() -> bool:
         kubelet.sync()
-        return {_probe(port) for port in ports.values()}
+        answers = {pod: _probe(port) for pod, port in ports.items()}
+        assert set(answers.values()) == {200}, f"{answers}\n{said(cluster)}\n{kubelet.logs()}"
+        return True
+
+    def has_ended() -> bool:
+        kubelet.sync()
+        return kubelet.exits == [(last, -SIGKILL)]
 
     for pod in first:
         kubelet.start(pod, STARTUP_PROBE_PORT=str(ports[pod]))
     assert wait_for(lambda: said(cluster) == ["0"] * 3, "three agents at the barrier", 60)
     assert {_probe(ports[pod]) for pod in first} == {503}
     kubelet.start(last, STARTUP_PROBE_PORT=str(ports[last]))
-    assert wait_for(lambda: answers() == {200}, "the barrier is down", 60)
+    assert wait_for(all_are_down, "the barrier is down", 60)
 
     kubelet.kill(last, SIGKILL)
-    assert wait_for(lambda: attempts(cluster) == (0, 1) and answers() == {200}, "the second attempt", 90)
+    assert wait_for(lambda: all_are_down() and attempts(cluster) == (0, 1), "the second attempt", 90)
     assert sorted(code for _, code in kubelet.exits) == [-SIGKILL, RESTART, RESTART, RESTART]
 
     kubelet.exits.clear()
     cluster.run("annotate", "jobset", "js", "jobset.sigs.k8s.io/disable-in-place-restart=")
     kubelet.kill(last, SIGKILL)
-    assert wait_for(lambda: answers() and kubelet.exits == [(last, -SIGKILL)], "its end")
-    assert wait_for(lambda: answers() == {200}, "it comes back without the others", 60)
+    assert wait_for(has_ended, "its end")
+    assert wait_for(all_are_down, "it comes back without the others", 60)
     assert kubelet.exits == [(last, -SIGKILL)]
     assert attempts(cluster) == (0, 1)
 
@@ -280,10 +292,14 @@ def test_the_rights_of_the_example_are_no_more_than_needed(gated: Plane, cluster
         assert done.stdout.strip() == is_allowed, f"{verb} {resource}"
 
 
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+def _free_ports(number: int) -> list[int]:
+    """Below those that the kernel gives to outgoing connections, so that they are free a moment later, too."""
+    ports: list[int] = []
+    for port in random.sample(range(20_000, 32_000), 100):
+        with socket.socket() as listener, suppress(OSError):
+            listener.bind(("", port))
+            ports.append(port)
+    return ports[:number]
 
 
 def _probe(port: int) -> int:
