@@ -1,12 +1,15 @@
 """The controller on real Kubernetes, next to the real Job controller, scheduler and garbage collector."""
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 
+from pyjobset.localplane.plane import Plane
 from pyjobset.objects import names
-from tests.server.plane import Kubectl, wait_for
+from tests.server.plane import Kubectl, MakePlane, wait_for
 
 GANG = {"schedulingPolicy": {"gang": {}}}
 CHILDREN = "jobs,services,workloads,podgroups,pods"
@@ -170,6 +173,95 @@ def test_an_object_of_someone_else_is_never_touched_and_is_told(cluster: Cluster
     cluster.run("delete", kind, name)
     cluster.wait_true("Completed")
     assert cluster.condition("Blocked")["status"] == "False"
+
+
+@pytest.mark.decision(11)
+def test_of_two_jobsets_with_one_subdomain_the_second_is_told_whose_it_is(cluster: Cluster) -> None:
+    network = {"subdomain": "shared"}
+    cluster.apply(manifest("first", replicated_job("w", "sleep infinity"), network=network))
+    wait_for(lambda: "Job/first-w-0" in cluster.names("jobs"), "the first one's Job")
+    before = cluster.get("service", "shared")
+    cluster.apply(manifest("second", replicated_job("w", "sleep 1"), network=network))
+    blocked = cluster.wait_true("Blocked", "second")
+    assert blocked["reason"] == "HeadlessServiceCreationFailed"
+    assert "Service shared exists and belongs to JobSet/first" in blocked["message"]
+    assert ("Warning", blocked["reason"]) in wait_for(lambda: cluster.events("second"), "the event")
+    assert cluster.names("jobs") == {"Job/first-w-0"}, "its pods would have the names of others"
+    assert cluster.get("service", "shared") == before
+    cluster.run("delete", "jobset", "first")
+    cluster.wait_true("Completed", "second")
+
+
+@pytest.mark.decision(12)
+def test_of_two_jobsets_that_want_one_job_name_the_second_is_told_whose_it_is(cluster: Cluster) -> None:
+    cluster.apply(manifest("a", replicated_job("b-0", "sleep infinity")))
+    wait_for(lambda: cluster.names("jobs"), "the first one's Job")
+    before = cluster.get("job", "a-b-0-0")["metadata"]["uid"]
+    cluster.apply(manifest("a-b", replicated_job("0", "sleep 1")))
+    blocked = cluster.wait_true("Blocked", "a-b")
+    assert blocked["reason"] == "JobCreationFailed"
+    assert "Job a-b-0-0 exists and belongs to JobSet/a" in blocked["message"]
+    assert ("Warning", blocked["reason"]) in wait_for(lambda: cluster.events("a-b"), "the event")
+    assert cluster.get("job", "a-b-0-0")["metadata"]["uid"] == before
+    cluster.run("delete", "jobset", "a")
+    cluster.wait_true("Completed", "a-b")
+
+
+@pytest.mark.decision(5)
+@pytest.mark.parametrize("jobs", [[], [replicated_job("w", "sleep 1", replicas=0)]], ids=["none", "no replicas"])
+def test_without_jobs_it_completes_at_once_and_says_why(cluster: Cluster, jobs: list[Object]) -> None:
+    cluster.apply(manifest("js", *jobs))
+    assert "no Jobs" in cluster.wait_true("Completed")["message"]
+    assert cluster.get("jobset", "js")["status"]["terminalState"] == "Completed"
+    assert cluster.names("jobs,services,pods") == set()
+
+
+@pytest.mark.decision(10)
+def test_a_jobset_that_missed_the_webhooks_runs_with_every_default(make_plane: MakePlane) -> None:
+    plane = make_plane(controller=True)
+    cluster = Cluster(plane.run_kubectl, "default")
+    cluster.run("delete", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "--all")
+    job = replicated_job("w", "sleep 1", pods=2)
+    del job["template"]["spec"]["template"]["spec"]["restartPolicy"]
+    wait_for(lambda: "failurePolicyRule" not in stored_rule_name(cluster, job), "the webhooks are not asked any more")
+    cluster.apply(manifest("js", job))
+    sent = cluster.get("jobset", "js")["spec"]["replicatedJobs"][0]["template"]["spec"]
+    assert "completionMode" not in sent
+    cluster.wait_true("Completed")
+    made = cluster.get("job", "js-w-0")["spec"]
+    assert (made["completionMode"], made["template"]["spec"]["restartPolicy"]) == ("Indexed", "OnFailure")
+    assert made["template"]["spec"]["subdomain"] == "js"
+    assert "Service/js" in cluster.names("services")
+
+
+def stored_rule_name(cluster: Cluster, job: Object) -> str:
+    """The name that a nameless rule gets, which is the webhooks' doing."""
+    trial = manifest("trial", job, failurePolicy={"rules": [{"action": "FailJobSet"}]})
+    shown = cluster.run("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=json.dumps(trial))
+    return str(json.loads(shown)["spec"]["failurePolicy"]["rules"][0].get("name", ""))
+
+
+@pytest.mark.decision(30)
+def test_the_column_shows_what_is_asked_and_the_tree_what_is(cluster: Cluster, plane: Plane) -> None:
+    """Another controller is named, so that nobody does what is asked, and the status is what we write."""
+    cluster.apply(manifest("js", replicated_job("w", "sleep 1"), managedBy="example.com/nobody", suspend=True))
+
+    def column() -> str:
+        heading, row = cluster.run("get", "jobset", "js").splitlines()
+        return row[heading.index("SUSPENDED") :].split()[0]
+
+    def state() -> str:
+        words = ["tree", "js", "-n", cluster.namespace, "-o", "json", "--kubeconfig", str(plane.kubeconfig)]
+        shown = subprocess.run([sys.executable, "-m", "pyjobset", *words], capture_output=True, text=True, check=True)
+        return str(json.loads(shown.stdout)["state"])
+
+    assert (column(), state()) == ("true", "Suspending")
+    suspended = {"type": "Suspended", "status": "True", "reason": "SuspendedJobs", "message": ""}
+    patch = {"status": {"conditions": [suspended | {"lastTransitionTime": "2026-11-30T12:00:00Z"}]}}
+    cluster.run("patch", "jobset", "js", "--subresource=status", "--type=merge", "-p", json.dumps(patch))
+    assert (column(), state()) == ("true", "Suspended")
+    cluster.run("patch", "jobset", "js", "--type=merge", "-p", '{"spec":{"suspend":false}}')
+    assert (column(), state()) == ("false", "Resuming")
 
 
 @pytest.mark.decision(13)

@@ -1,7 +1,9 @@
 """`jobset explain` on real Kubernetes: what it says of JobSets that wait, and that it says so no more when they run."""
 
 import json
+import os
 import secrets
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +13,7 @@ import pytest
 
 from pyjobset.localplane.options import NodeLayout
 from pyjobset.localplane.plane import Plane
-from tests.server.plane import Kubectl, wait_for
+from tests.server.plane import Kubectl, MakePlane, wait_for
 from tests.server.test_controller import Cluster, manifest, replicated_job
 
 GANG: dict[str, Any] = {"schedulingPolicy": {"gang": {}}}
@@ -95,6 +97,22 @@ def test_a_gang_that_is_too_large_and_the_node_that_helps(
     found = explained.wait()
     assert found["code"] == "running"
     assert found["headline"] == f"JobSet {cluster.namespace}/js runs: 3 of 3 pods placed, 3 ready"
+
+
+@pytest.mark.decision(38)
+def test_room_at_which_the_scheduler_has_not_looked_yet(make_plane: MakePlane) -> None:
+    """It looks on a timer only. Here it is killed, so that it certainly has not looked."""
+    plane = make_plane(controller=True, layout=NodeLayout(count=2, cpu="1"))
+    explained = Explainer(plane, "default")
+    Cluster(plane.run_kubectl, "default").apply(manifest("js", asking("600m", 3), scheduling=GANG))
+    explained.wait("gang-too-large")
+    os.kill(next(c.pid for c in plane.status().components if c.name == "kube-scheduler"), signal.SIGKILL)
+    plane.add_nodes(NodeLayout(count=1, cpu="1"))
+    (found,) = explained.wait("room-not-seen")["findings"]
+    assert "the scheduler has not looked again" in found["text"]
+    assert [a["code"] for a in found["advice"]] == ["wait"]
+    plane.start()
+    assert explained.wait()["code"] == "running"
 
 
 def test_a_priority_class_that_does_not_exist(cluster: Cluster, explained: Explainer) -> None:

@@ -370,6 +370,18 @@ def test_in_order_startup_and_its_conditions() -> None:
     assert condition(server.jobset, words.STARTUP_POLICY_COMPLETED).status == "True"
 
 
+@pytest.mark.decision(18)
+def test_in_order_suspended_turns_false_when_the_first_jobs_run() -> None:
+    order = {"startupPolicyOrder": "InOrder"}
+    server = TinyServer(jobset(replicated_job("a"), replicated_job("b"), startupPolicy=order, suspend=True))
+    server.settle()
+    assert condition(server.jobset, words.SUSPENDED).status == "True"
+    server.jobset = merged(server.jobset, {"spec": {"suspend": False}})
+    server.settle()
+    assert {name: job.spec.suspend for name, job in server.jobs.items()} == {"js-a-0": False, "js-b-0": True}
+    assert condition(server.jobset, words.SUSPENDED).status == "False"
+
+
 @pytest.mark.parametrize("order", [{"startupPolicy": {"startupPolicyOrder": "InOrder"}}, {}])
 def test_zero_replicas_are_ready_at_once(order: Any) -> None:
     depends = {} if order else {"dependsOn": [{"name": "a", "status": "Complete"}]}

@@ -42,6 +42,25 @@ def test_a_gang_grows_as_a_whole_and_shrinks_under_the_same_objects(lab: Lab) ->
     assert jobs_down < quorum_down
 
 
+@pytest.mark.decision(21)
+def test_a_group_without_pods_does_not_exist_and_comes_with_its_first_pods(lab: Lab) -> None:
+    lab.add_nodes(3)
+    entries = [{"targetReplicatedJobs": ["later"], "job": {}}, {"targetReplicatedJobs": ["now"]}]
+    idle = lab.job("later", pods=0, completions=2)
+    lab.start(idle, lab.job("now"), scheduling={"replicatedJobs": entries})
+    first = lab.wait_running(1)
+    assert [min_count(group) for group in lab.of("podgroups")] == [1]
+    path = "/spec/replicatedJobs/0/template/spec/parallelism"
+    lab.patch("jobset", "js", [{"op": "replace", "path": path, "value": 2}])
+    assert first.items() < lab.wait_running(3).items()
+    groups = {group["metadata"]["name"]: min_count(group) for group in lab.of("podgroups")}
+    (later,) = (name for name in groups if "later" in name)
+    assert groups[later] == 2
+    members = [pod["spec"]["schedulingGroup"]["podGroupName"] for pod in lab.of("pods")]
+    assert members.count(later) == 2
+    lab.wait_condition("PodGroupsScheduled", "AllPodGroupsScheduled")
+
+
 def _steps(values: list[tuple[Change, int]]) -> list[int]:
     """The versions at which the value changed."""
     return [new.version for (_, before), (new, after) in pairwise(values) if before != after]

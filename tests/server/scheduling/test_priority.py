@@ -46,6 +46,7 @@ def unplaced(lab: Lab) -> Object:
     return found
 
 
+@pytest.mark.decision(27)
 def test_a_gang_that_is_disrupted_as_a_whole_goes_and_comes_back_as_a_whole(lab: Lab, plane: Plane) -> None:
     first = low_gang(lab, "all")
     high(lab, 2)
@@ -56,6 +57,9 @@ def test_a_gang_that_is_disrupted_as_a_whole_goes_and_comes_back_as_a_whole(lab:
     assert ("Warning", "PodGroupPreempted") in wait_for(lambda: lab.events("low"), "events")
     waiting = wait_for(lambda: unplaced(lab), "the scheduler's answer, once the Job controller has made the pods again")
     assert waiting["reason"] == "PodGroupPreempted", "it is said until the gang runs again"
+    (group,) = lab.of("podgroups", "low")
+    once = {c["type"]: c["status"] for c in group["status"]["conditions"]}
+    assert (once["PodGroupInitiallyScheduled"], waiting["status"]) == ("True", "False")
     assert "0 of the 4 pods" in waiting["message"]
     assert "it was preempted for a higher priority" in waiting["message"]
     words = [sys.executable, "-m", "pyjobset", "explain", "low", "-n", lab.namespace]

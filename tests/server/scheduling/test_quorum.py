@@ -94,3 +94,12 @@ def test_a_quorum_that_the_user_fixed_is_kept_and_what_it_blocks_is_told(lab: La
     assert "spec.scheduling" in told["message"]
     assert lab.nodes_of_pods() == {new: ""}
     assert [quorum for _, quorum in quorums(lab, since)] == [2]
+
+
+@pytest.mark.decision(19)
+def test_a_gang_with_fewer_completions_than_parallelism_forms(lab: Lab) -> None:
+    lab.add_nodes(2)
+    lab.start(lab.job("w", "sleep 3s", pods=4, completions=2))
+    lab.wait_running(2)
+    assert [min_count(group) for group in lab.of("podgroups")] == [2]
+    lab.wait_true("Completed")
