@@ -284,11 +284,11 @@ def test_the_rights_of_the_example_are_no_more_than_needed(gated: Plane, cluster
         ("watch", "jobsets.jobset.x-k8s.io", "yes"),
         ("patch", "pods", "yes"),
         ("patch", "jobsets.jobset.x-k8s.io", "no"),
-        ("patch", "pods/status", "no"),
+        ("patch", "pods --subresource=status", "no"),
         ("delete", "pods", "no"),
         ("get", "secrets", "no"),
     ]:
-        done = gated.run_kubectl("auth", "can-i", verb, resource, who, "-n", cluster.namespace)
+        done = gated.run_kubectl("auth", "can-i", verb, *resource.split(), who, "-n", cluster.namespace)
         assert done.stdout.strip() == is_allowed, f"{verb} {resource}"
 
 
