@@ -1,0 +1,112 @@
+"""The objects of a model API server: versions, uids, what changed in which order, and who owns what.
+
+Written by simulation.server only, so that every change has a version and is told to all who listen. Objects are plain
+mappings that nobody changes: a write puts another one in their place.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from pyjobset.objects.meta import Manifest
+
+
+class Name(NamedTuple):
+    plural: str
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    version: int
+    type: Literal["ADDED", "MODIFIED", "DELETED"]
+    name: Name
+    old: Manifest | None
+    object: Manifest
+    """As it is, or as it was when it was deleted, with the version of the change."""
+
+    def line(self, type_: str) -> bytes:
+        """As a watch tells it."""
+        return msgspec.json.encode({"type": type_, "object": self.object}) + b"\n"
+
+
+@dataclass(slots=True)
+class Store:
+    version: int = 0
+    history: list[Change] = field(default_factory=list)
+    oldest: int = 0
+    """A watch from before this version is told that its time is over (410)."""
+    _objects: dict[Name, Manifest] = field(default_factory=dict)
+    _owned: dict[str, dict[Name, None]] = field(default_factory=dict)
+    _uids: dict[str, Name] = field(default_factory=dict)
+    _listeners: list[Callable[[Change], None]] = field(default_factory=list)
+    _serial: int = 0
+
+    def listen(self, listener: Callable[[Change], None]) -> Callable[[], None]:
+        """Called after each change, in order. The result ends it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def get(self, name: Name) -> Manifest | None:
+        return self._objects.get(name)
+
+    def of(self, plural: str, namespace: str = "") -> Iterator[Manifest]:
+        """In the order of their creation; all namespaces when none is given."""
+        return (o for n, o in self._objects.items() if n.plural == plural and namespace in ("", n.namespace))
+
+    def with_uid(self, uid: str) -> Name | None:
+        return self._uids.get(uid)
+
+    def owned_by(self, uid: str) -> tuple[Name, ...]:
+        """Everything that names the uid as an owner."""
+        return tuple(self._owned.get(uid, ()))
+
+    def new_uid(self) -> str:
+        self._serial += 1
+        return f"00000000-0000-4000-8000-{self._serial:012x}"
+
+    def put(self, name: Name, obj: Manifest) -> Manifest:
+        """Stores the object under a new version and hands it back."""
+        old = self._objects.get(name)
+        self.version += 1
+        stored = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self.version)}}
+        self._objects[name] = stored
+        if old is not None:
+            self._unindex(name, old)
+        self._index(name, stored)
+        self._tell(Change(self.version, "ADDED" if old is None else "MODIFIED", name, old, stored))
+        return stored
+
+    def remove(self, name: Name) -> Manifest:
+        old = self._objects.pop(name)
+        self._unindex(name, old)
+        self.version += 1
+        last = {**old, "metadata": {**old["metadata"], "resourceVersion": str(self.version)}}
+        self._tell(Change(self.version, "DELETED", name, old, last))
+        return last
+
+    def compact(self) -> None:
+        """Forgets the past: who watches from an old version has to list again."""
+        self.oldest = self.version
+        self.history.clear()
+
+    def _tell(self, change: Change) -> None:
+        self.history.append(change)
+        for listener in tuple(self._listeners):
+            listener(change)
+
+    def _index(self, name: Name, obj: Manifest) -> None:
+        self._uids[obj["metadata"]["uid"]] = name
+        for owner in obj["metadata"].get("ownerReferences") or ():
+            self._owned.setdefault(owner["uid"], {})[name] = None
+
+    def _unindex(self, name: Name, obj: Manifest) -> None:
+        self._uids.pop(obj["metadata"]["uid"], None)
+        for owner in obj["metadata"].get("ownerReferences") or ():
+            owned = self._owned.get(owner["uid"], {})
+            owned.pop(name, None)
+            if not owned:
+                self._owned.pop(owner["uid"], None)
