@@ -25,7 +25,6 @@ from pyjobset.objects.placement import annotations_of as placement_annotations
 from pyjobset.objects.template import mapping_at, saturated
 from pyjobset.rules.defaults import with_defaults
 
-
 TTL = "ttlSecondsAfterFinished"
 """Left out of a Job: one that deletes itself takes its result along, and would be created and run again."""
 

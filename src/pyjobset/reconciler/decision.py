@@ -25,8 +25,8 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """JSON merge patch of our fields only. `resource_version` only where a lost update would matter. `is_apply`: server-
-    side apply instead, for an element of a list that others write too, such as a condition of a pod."""
+    """JSON merge patch of our fields only. `resource_version` only where a lost update would matter. `is_apply`: by
+    server-side apply instead, for an element of a list that others write too, such as a condition of a pod."""
 
     resource: Resource[Struct]
     name: str
