@@ -4,7 +4,9 @@ Written by simulation.server only, so that every change has a version and is tol
 mappings that nobody changes: a write puts another one in their place.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -27,6 +29,10 @@ class Change:
     old: Manifest | None
     object: Manifest
     """As it is, or as it was when it was deleted, with the version of the change."""
+    actor: str
+    """Who wrote it."""
+    at: float
+    """Seconds of the virtual clock."""
 
     def line(self, type_: str) -> bytes:
         """As a watch tells it."""
@@ -37,6 +43,8 @@ class Change:
 class Store:
     version: int = 0
     history: list[Change] = field(default_factory=list)
+    actor: str = "user"
+    """Whose writes are being executed now."""
     oldest: int = 0
     """A watch from before this version is told that its time is over (410)."""
     _objects: dict[Name, Manifest] = field(default_factory=dict)
@@ -77,7 +85,7 @@ class Store:
         if old is not None:
             self._unindex(name, old)
         self._index(name, stored)
-        self._tell(Change(self.version, "ADDED" if old is None else "MODIFIED", name, old, stored))
+        self._tell("ADDED" if old is None else "MODIFIED", name, old, stored)
         return stored
 
     def remove(self, name: Name) -> Manifest:
@@ -85,7 +93,7 @@ class Store:
         self._unindex(name, old)
         self.version += 1
         last = {**old, "metadata": {**old["metadata"], "resourceVersion": str(self.version)}}
-        self._tell(Change(self.version, "DELETED", name, old, last))
+        self._tell("DELETED", name, old, last)
         return last
 
     def compact(self) -> None:
@@ -93,7 +101,20 @@ class Store:
         self.oldest = self.version
         self.history.clear()
 
-    def _tell(self, change: Change) -> None:
+    @contextmanager
+    def acting(self, actor: str) -> Iterator[None]:
+        """What is written meanwhile is this one's work. Nothing may wait in it."""
+        before, self.actor = self.actor, actor
+        try:
+            yield
+        finally:
+            self.actor = before
+
+    def _tell(
+        self, type_: Literal["ADDED", "MODIFIED", "DELETED"], name: Name, old: Manifest | None, obj: Manifest
+    ) -> None:
+        now = asyncio.get_running_loop().time()
+        change = Change(self.version, type_, name, old, obj, self.actor, now)
         self.history.append(change)
         for listener in tuple(self._listeners):
             listener(change)

@@ -57,4 +57,5 @@ class Worker:
         if self.is_stopped:
             self.wake(key, after_seconds=1.0)
         else:
-            self.look(key)
+            with self.server.store.acting(type(self).__name__):
+                self.look(key)
