@@ -17,7 +17,22 @@ from pyjobset.localplane.options import NodeLayout, PlaneOptions
 from pyjobset.localplane.plane import Plane
 from pyjobset.objects import features as gates
 from pyjobset.objects.meta import Manifest
-from tests.manifests import ALL_GATES, JOBSET, Case, edited, problems_of_create
+from tests.manifests import (
+    ALL_GATES,
+    BASIC,
+    DRIVER_POD,
+    ENTRIES,
+    EXCLUSIVE,
+    JOBSET,
+    RULE,
+    WORKERS,
+    WORKERS_POD,
+    Case,
+    Edits,
+    edited,
+    entry,
+    problems_of_create,
+)
 from tests.server.plane import wait_for
 from tests.server.test_controller import replicated_job
 from tests.tables.test_rules_create import CASES as CREATIONS
@@ -112,6 +127,101 @@ def test_kubectl_shows_the_problems_as_it_shows_those_of_kubernetes(running: Pla
         "* spec.replicatedJobs[1].name",
     ]
     assert all("; hint: " in problem for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("edits", "said"),
+    [
+        pytest.param(
+            {"spec.failurePolicy.maxRestarts": -1},
+            ["spec.failurePolicy.maxRestarts: Invalid value: -1: "],
+            id="maxRestarts",
+            marks=pytest.mark.decision(2),
+        ),
+        pytest.param(
+            {f"{WORKERS}.dependsOn": [{"name": "workers", "status": "Ready"}]},
+            [f"{WORKERS}.dependsOn[0].name: ", '"workers"', "; hint: "],
+            id="dependsOn itself",
+            marks=pytest.mark.decision(2),
+        ),
+        pytest.param(
+            {RULE: {"action": "FailJobSet", "onJobFailureMessagePatterns": ["("]}},
+            [f"{RULE}.onJobFailureMessagePatterns[0]: ", '"("', "; hint: "],
+            id="a pattern that is none",
+            marks=pytest.mark.decision(2),
+        ),
+        pytest.param(
+            {RULE: {"action": "FailJobSet", "onJobFailureReasons": ["FailedIndexes"] * 2}},
+            [f"{RULE}.onJobFailureReasons[1]: ", '"FailedIndexes"'],
+            id="the same reason again",
+            marks=pytest.mark.decision(2),
+        ),
+        pytest.param(
+            {"metadata": {"generateName": "j" * 41}},
+            [f"{WORKERS}.name: ", "at most 63 are allowed"],
+            id="a long generateName",
+            marks=pytest.mark.decision(15),
+        ),
+        pytest.param(
+            {"spec.scheduling": {}, "metadata.annotations": {EXCLUSIVE: "rack"}},
+            ["a gang waits for all", "use schedulingConstraints"],
+            id="exclusive placement of a gang",
+            marks=pytest.mark.decision(23),
+        ),
+        pytest.param(
+            {"spec.scheduling": {}, f"{WORKERS_POD}.schedulerName": "mine"},
+            ["'driver' has 'default-scheduler'"],
+            id="two schedulers",
+            marks=pytest.mark.decision(24),
+        ),
+        pytest.param(
+            {"spec.scheduling": {}, f"{DRIVER_POD}.priorityClassName": "system-node-critical"},
+            ["is unset here and system-node-critical in 'driver'"],
+            id="two priorities",
+            marks=pytest.mark.decision(32),
+        ),
+        pytest.param(
+            {"spec.scheduling": {"schedulingPolicy": BASIC, "disruptionMode": {"all": {}}}},
+            ["spec.scheduling.disruptionMode: ", "disruptionMode all needs schedulingPolicy gang"],
+            id="basic, disrupted as one",
+            marks=pytest.mark.decision(37),
+        ),
+    ],
+)
+def test_what_could_never_work_is_refused_and_kubectl_says_why(edits: Edits, said: list[str], running: Plane) -> None:
+    sent = json.dumps(edited(JOBSET, edits))
+    created = running.run_kubectl("create", "--dry-run=server", "-f", "-", stdin=sent)
+    assert created.returncode == 1
+    assert " is invalid: " in created.stderr
+    assert [words for words in said if words not in created.stderr] == [], created.stderr
+
+
+SHARED = {"resourceClaims": [{"name": "c", "resourceClaimTemplateName": "t"}]}
+
+
+@pytest.mark.parametrize(
+    ("edits", "warning"),
+    [
+        pytest.param(
+            {
+                ENTRIES: [entry("driver"), entry("workers", job=SHARED)],
+                f"{WORKERS_POD}.resourceClaims": [{"name": "c", "resourceClaimName": "mine"}],
+            },
+            "resourceClaims[0] is claim 'mine', and template 't' in spec.scheduling, so it is not shared",
+            marks=pytest.mark.decision(25),
+        ),
+        pytest.param(
+            {f"{WORKERS}.template.spec.ttlSecondsAfterFinished": 9},
+            f"{WORKERS}.template.spec.ttlSecondsAfterFinished is ignored",
+            marks=pytest.mark.decision(39),
+        ),
+    ],
+)
+def test_what_is_admitted_and_worth_a_look_is_a_warning(edits: Edits, warning: str, running: Plane) -> None:
+    sent = json.dumps(edited(JOBSET, edits))
+    created = running.run_kubectl("create", "--dry-run=server", "-f", "-", stdin=sent)
+    assert created.returncode == 0, created.stderr
+    assert warning in created.stderr
 
 
 def test_kubectl_shows_warnings(running: Plane) -> None:

@@ -276,6 +276,7 @@ def test_a_full_quota_is_told_and_ends_by_itself(cluster: Cluster) -> None:
     assert wait_for(lambda: ("Warning", "JobCreationFailed") in cluster.events(), "the event")
     cluster.apply({**quota, "spec": {"hard": {"count/jobs.batch": "9"}}})
     cluster.wait_true("Completed")
+    assert cluster.condition("Blocked")["status"] == "False"
 
 
 def test_the_status_of_someone_elses_write_is_kept(cluster: Cluster) -> None:

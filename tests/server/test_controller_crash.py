@@ -7,12 +7,16 @@ import signal
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from pyjobset.localplane.options import NodeLayout
 from pyjobset.localplane.plane import Plane
 from tests.server.plane import MakePlane, wait_for
+from tests.server.scheduling.lab import ATTEMPT, Lab
 from tests.server.test_controller import GANG, Cluster, Object, manifest, replicated_job
 
 JOBSETS = 40
+ENDS = {"Complete", "Failed"}
 CREATED = ("jobs", "services", "workloads", "podgroups")
 _REQUESTS = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$", re.MULTILINE)
 
@@ -106,3 +110,43 @@ def test_each_object_is_posted_once_and_no_write_conflicts(make_plane: MakePlane
     }
     assert [what for what in sent if what[3] == "409"] == []
     assert sent["PATCH", "jobsets", "status", "200"] <= 4 * JOBSETS  # two; some more where the machine is very slow
+
+
+@pytest.mark.decision(17)
+def test_each_restart_is_counted_once_also_when_the_controller_is_killed_right_after_it(make_plane: MakePlane) -> None:
+    """Between the count and the Jobs of the next attempt there is nothing but what is stored."""
+    plane = make_plane(controller=True)
+    lab = Lab(plane.run_kubectl, "default")
+    since = lab.version()
+    failing = replicated_job("f", "sleep 1; exit 3")
+    lab.apply(manifest("js", failing, replicated_job("w", "sleep infinity"), failurePolicy={"maxRestarts": 3}))
+    for number in (1, 2, 3):
+        wait_for(lambda n=number: lab.get("jobset", "js").get("status", {}).get("restarts") == n, "a restart", 60)
+        os.kill(controller_pid(plane), signal.SIGKILL)
+        wait_for(lambda: not controller_pid(plane), "the end of the controller")
+        plane.start()
+    assert lab.wait_true("Failed")["reason"] == "ReachedMaxRestarts"
+    assert lab.get("jobset", "js")["status"]["restarts"] == 3
+    made = [c.object["metadata"] for c in lab.history("jobs", since) if c.type == "ADDED"]
+    assert Counter((m["name"], m["labels"][ATTEMPT]) for m in made) == {
+        (name, attempt): 1 for name in ("js-f-0", "js-w-0") for attempt in "0123"
+    }
+
+
+@pytest.mark.decision(4)
+def test_a_success_and_a_failure_that_are_seen_together_are_a_success(make_plane: MakePlane) -> None:
+    plane = make_plane(controller=True)
+    cluster = Cluster(plane.run_kubectl, "default")
+    works, fails = replicated_job("works", "sleep 5"), replicated_job("fails", "sleep 5; exit 3")
+    enough = {"operator": "All", "targetReplicatedJobs": ["works"]}
+    cluster.apply(manifest("js", fails, works, successPolicy=enough, failurePolicy={"maxRestarts": 1}))
+    wait_for(lambda: len(cluster.names("jobs")) == 2, "both Jobs")
+    os.kill(controller_pid(plane), signal.SIGKILL)
+
+    def ended() -> set[str]:
+        return {c["type"] for j in cluster.all("jobs") for c in j["status"].get("conditions", []) if c["type"] in ENDS}
+
+    wait_for(lambda: ended() == ENDS, "one Job has succeeded and the other has failed", 60)
+    plane.start()
+    cluster.wait_true("Completed")
+    assert cluster.get("jobset", "js")["status"].get("restarts", 0) == 0

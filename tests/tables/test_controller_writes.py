@@ -93,6 +93,7 @@ def test_a_child_that_is_there_already_is_taken_over_without_a_change() -> None:
     case(test)
 
 
+@pytest.mark.decision(12)
 @pytest.mark.parametrize(
     ("owners", "told"),
     [
