@@ -301,6 +301,24 @@ def test_a_gang_that_has_no_pods_any_more_has_no_group() -> None:
     assert {name: job.metadata.uid for name, job in server.jobs.items()} == jobs
 
 
+@pytest.mark.decision(21)
+def test_a_group_that_comes_or_goes_while_others_run_is_no_drift() -> None:
+    """The Workload is made again: its templates cannot be added to, and no pod depends on it."""
+    server = TinyServer(jobset(replicated_job("b", pods=2), replicated_job("a"), scheduling=ENTRIES))
+    set_parallelism(server, 0)
+    server.settle()
+    server.set_status("js-a-0", active=1, ready=1)
+    server.settle()
+    groups = {name: group.metadata.uid for name, group in server.pod_groups.items()}
+    for pods, templates in ((2, 2), (0, 1)):
+        set_parallelism(server, pods)
+        server.settle()
+        (workload,) = server.workloads.values()
+        assert len(workload.spec.pod_group_templates) == len(server.pod_groups) == templates
+        assert groups.items() <= {name: group.metadata.uid for name, group in server.pod_groups.items()}.items()
+        assert words.SCHEDULING_DEGRADED not in {c.type for c in server.jobset.status.conditions}
+
+
 def set_parallelism(server: TinyServer, pods: int) -> None:
     """Of the first ReplicatedJob. Its completions stay: none would mean that it is done."""
     first, *others = msgspec.to_builtins(server.jobset.spec.replicated_jobs)

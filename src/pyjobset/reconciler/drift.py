@@ -30,11 +30,13 @@ GATE_OF_FIELD = {
 @dataclass(frozen=True, slots=True)
 class Drift:
     """`dropped` and `returned` are wire names of fields; `returned` ones were dropped and the cluster keeps them now.
-    `other` says that something else differs that only a new object cures."""
+    `other` says that something else differs that only a new object cures. `has_other_groups`: it is that a group of the
+    Workload got its first pods or lost its last ones, and its templates are fixed (decision 21)."""
 
     dropped: tuple[str, ...] = ()
     returned: tuple[str, ...] = ()
     other: bool = False
+    has_other_groups: bool = False
     min_counts: tuple[tuple[int, int, int], ...] = ()
     """(template index, stored, wanted); index 0 for a PodGroup."""
 
@@ -51,8 +53,11 @@ def pod_group_drift(stored: PodGroup, wanted: PodGroup, accepts: Accepts) -> Dri
 
 def workload_drift(stored: Workload, wanted: Workload, accepts: Accepts) -> Drift:
     old, new = stored.spec.pod_group_templates, wanted.spec.pod_group_templates
-    if stored.spec.controller_ref != wanted.spec.controller_ref or [t.name for t in old] != [t.name for t in new]:
+    if stored.spec.controller_ref != wanted.spec.controller_ref:
         return Drift(other=True)
+    has, wants = [t.name for t in old], [t.name for t in new]
+    if has != wants:
+        return Drift(other=True, has_other_groups=set(has) < set(wants) or set(wants) < set(has))
     parts = [_leaf_drift(a, b, i) for i, (a, b) in enumerate(zip(old, new, strict=True))]
     drift = Drift(
         dropped=tuple(sorted({field for part in parts for field in part.dropped})),

@@ -20,7 +20,7 @@ from pyjobset.reconciler.drift import GATE_OF_FIELD, Accepts, pod_group_drift, w
 from pyjobset.reconciler.outcome import NOTHING, ConditionChange, Outcome
 from pyjobset.reconciler.quorum import with_quorums
 from pyjobset.reconciler.refusals import held_back
-from pyjobset.reconciler.view import State, View
+from pyjobset.reconciler.view import Child, State, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def _workload_step(stored: Workload | None, wanted: Workload, is_busy: bool, acc
         return _Step(reasons=(Reason("workload-terminating", (("workload", name),)),), is_ready=False)
     drift = workload_drift(stored, wanted, accepts)
     if drift.other or (drift.returned and not is_busy):
-        return _replace(stored, is_busy)
+        return _replace(stored, is_busy and not drift.has_other_groups)
     operations: list[Manifest] = []
     for index, has, wants in drift.min_counts:
         path = f"/spec/podGroupTemplates/{index}/schedulingPolicy/gang/minCount"
@@ -205,7 +205,7 @@ def _group_of(pod: Pod) -> str | None:
 
 def _health(view: View, steps: Sequence[_Step]) -> Outcome:
     """Condition SchedulingDegraded: the cluster dropped a field, or a drifted object waits for its pods to go."""
-    ungrouped = sum(1 for c in view.children if c.state is State.LIVE and c.job is not None and not c.job.pod_group)
+    ungrouped = sum(1 for c in view.children if c.state is State.LIVE and _is_ungrouped(view, c))
     if ungrouped:
         again = " them, or suspend and resume the JobSet" if "schedulingGroup" in view.observation.accepts else " them"
         return _degraded(words.FIELDS_DROPPED, f"{ungrouped} of the Jobs {_UNGROUPED}{again}")
@@ -230,6 +230,12 @@ def _health(view: View, steps: Sequence[_Step]) -> Outcome:
         return _degraded(words.OBJECTS_DRIFTED, message)
     restored = "the scheduling objects are what spec.scheduling asks for"
     return Outcome(conditions=(ConditionChange(words.SCHEDULING_DEGRADED, "False", words.RESTORED, restored),))
+
+
+def _is_ungrouped(view: View, child: Child) -> bool:
+    """It should be in a group. Not so one without pods: where the group has none either it does not exist."""
+    job = child.job
+    return job is not None and not job.pod_group and job.parallelism > 0 and view.placement(child) is not None
 
 
 _AT_ONCE = "to have it at once, suspend and resume the JobSet"

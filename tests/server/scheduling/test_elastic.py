@@ -58,7 +58,10 @@ def test_a_group_without_pods_does_not_exist_and_comes_with_its_first_pods(lab: 
     assert groups[later] == 2
     members = [pod["spec"]["schedulingGroup"]["podGroupName"] for pod in lab.of("pods")]
     assert members.count(later) == 2
+    (workload,) = lab.of("workloads")
+    assert len(workload["spec"]["podGroupTemplates"]) == 2
     lab.wait_condition("PodGroupsScheduled", "AllPodGroupsScheduled")
+    assert lab.condition("SchedulingDegraded")["status"] == "", "what its owner asked for is no drift"
 
 
 def _steps(values: list[tuple[Change, int]]) -> list[int]:
