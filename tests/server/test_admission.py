@@ -208,11 +208,13 @@ SHARED = {"resourceClaims": [{"name": "c", "resourceClaimTemplateName": "t"}]}
                 f"{WORKERS_POD}.resourceClaims": [{"name": "c", "resourceClaimName": "mine"}],
             },
             "resourceClaims[0] is claim 'mine', and template 't' in spec.scheduling, so it is not shared",
+            id="a claim of its own",
             marks=pytest.mark.decision(25),
         ),
         pytest.param(
             {f"{WORKERS}.template.spec.ttlSecondsAfterFinished": 9},
             f"{WORKERS}.template.spec.ttlSecondsAfterFinished is ignored",
+            id="a TTL of the Job",
             marks=pytest.mark.decision(39),
         ),
     ],
