@@ -25,7 +25,7 @@ T = TypeVar("T")
 PLANE = pytest.StashKey[Plane]()
 NO_CONTROLLER = "JOBSET_TEST_NO_CONTROLLER"
 """Set it to run the controller yourself, for example under a debugger."""
-GATES = {"RestartJob": True, "JobSetActiveDeadlineSeconds": True}
+GATES = {"RestartJob": True, "JobSetActiveDeadlineSeconds": True, "InPlaceRestart": True}
 """Of the controller, beside those that are on by default on a plane."""
 
 

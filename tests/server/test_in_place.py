@@ -20,9 +20,8 @@ from typing import Any
 import pytest
 import yaml
 
-from pyjobset.localplane.options import NodeLayout, PlaneOptions
 from pyjobset.localplane.plane import Plane
-from tests.server.plane import wait_for
+from tests.server.plane import Kubectl, wait_for
 from tests.server.test_controller import Cluster, Object
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "in-place-restart"
@@ -34,26 +33,14 @@ WORKER = "echo >> $POD_NAME.starts; while [ ! -e $POD_NAME.end ]; do sleep 0.05;
 WORKER += "rm $POD_NAME.end; exit $code"
 
 
-@pytest.fixture(scope="module")
-def gated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
-    """A plane whose controller has the gate InPlaceRestart on."""
-    options = PlaneOptions(layout=NodeLayout(count=2), feature_gates={"InPlaceRestart": True})
-    plane = Plane(tmp_path_factory.mktemp("in-place") / "plane", options)
-    plane.start()
-    yield plane
-    plane.reset()
+@pytest.fixture
+def cluster(kubectl: Kubectl, namespace: str) -> Cluster:
+    return Cluster(kubectl, namespace)
 
 
 @pytest.fixture
-def cluster(gated: Plane, request: pytest.FixtureRequest) -> Cluster:
-    name = request.node.name.replace("_", "-")[:40].strip("-")
-    assert gated.run_kubectl("create", "namespace", name).returncode == 0
-    return Cluster(gated.run_kubectl, name)
-
-
-@pytest.fixture
-def kubelet(gated: Plane, cluster: Cluster, tmp_path: Path) -> Iterator["Kubelet"]:
-    kubelet = Kubelet(gated, cluster, tmp_path)
+def kubelet(plane: Plane, cluster: Cluster, tmp_path: Path) -> Iterator["Kubelet"]:
+    kubelet = Kubelet(plane, cluster, tmp_path)
     yield kubelet
     kubelet.close()
 
@@ -278,7 +265,7 @@ def test_sidecars_hold_the_startup_probe_and_a_bypass_ends_it(cluster: Cluster, 
 
 
 @pytest.mark.usefixtures("kubelet")
-def test_the_rights_of_the_example_are_no_more_than_needed(gated: Plane, cluster: Cluster) -> None:
+def test_the_rights_of_the_example_are_no_more_than_needed(kubectl: Kubectl, cluster: Cluster) -> None:
     who = f"--as=system:serviceaccount:{cluster.namespace}:in-place-restart-agent"
     for verb, resource, is_allowed in [
         ("watch", "jobsets.jobset.x-k8s.io", "yes"),
@@ -288,7 +275,7 @@ def test_the_rights_of_the_example_are_no_more_than_needed(gated: Plane, cluster
         ("delete", "pods", "no"),
         ("get", "secrets", "no"),
     ]:
-        done = gated.run_kubectl("auth", "can-i", verb, *resource.split(), who, "-n", cluster.namespace)
+        done = kubectl("auth", "can-i", verb, *resource.split(), who, "-n", cluster.namespace)
         assert done.stdout.strip() == is_allowed, f"{verb} {resource}"
 
 
