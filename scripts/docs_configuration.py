@@ -43,7 +43,8 @@ REST = """
 - Durations are Go's: `15s`, `1m30s`, `500ms`. leaseDuration must be above renewDeadline, and that above
   1.2 x retryPeriod.
 - Webhooks are served where `webhook.certDir` is set; `--webhook-bind-address 0` switches them off.
-- `leaderElection.leaderElect` and `internalCertManagement.enable` cannot be true yet: the controller says so and ends.
+- `leaderElection`: see [high availability](high-availability.md).
+- `internalCertManagement.enable` cannot be true yet: the controller says so and ends.
 - `--feature-gates` goes before `featureGates` gate by gate. Gates: {gates}.
 - HTTP/2 is off.
 
@@ -77,6 +78,7 @@ has none of them before its first resume. One that is suspended later keeps what
 | `--concurrent-reconciles` | 16 | JobSets reconciled at the same time |
 | `--metrics-secure` | true | false: metrics over plain HTTP, on a loopback address only |
 | `--zap-log-level` | info | debug, info, warning, error, or a number: above 0 is debug |
+| `--v` | 0 | as klog's: from 4 on debug; `--zap-log-level` goes before it |
 | `--zap-encoder`, `--log-format` | text | console (text) or json |
 | `--zap-devel` | | text from debug on; `--zap-devel=false` is JSON from info on; the other flags go before it |
 | `--zap-stacktrace-level` | error | stack traces are those of bugs; `panic` leaves them out |

@@ -19,12 +19,12 @@ from urllib.parse import parse_qs, unquote
 from pyjobset.kube.requests import Request
 from pyjobset.kube.responses import Response, error_of
 from pyjobset.objects.meta import Manifest
-from pyjobset.objects.resources import CLAIMS, JOBS, JOBSETS, POD_GROUPS, PODS, SERVICES, WORKLOADS, Resource
+from pyjobset.objects.resources import CLAIMS, JOBS, JOBSETS, LEASES, POD_GROUPS, PODS, SERVICES, WORKLOADS, Resource
 from pyjobset.reconciler.conditions import timestamp
 from tests.builders import NOW
 
 FOREGROUND_SECONDS = 0.02
-SERVED: tuple[Resource[Any], ...] = (JOBSETS, JOBS, SERVICES, CLAIMS, PODS, WORKLOADS, POD_GROUPS)
+SERVED: tuple[Resource[Any], ...] = (JOBSETS, JOBS, SERVICES, CLAIMS, PODS, WORKLOADS, POD_GROUPS, LEASES)
 INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 
 Name = tuple[str, str, str]

@@ -7,6 +7,7 @@
     |-- Unavailable       nobody yet: wait and try again
     |   `-- PlaneError    the owner of this machine: the local control plane cannot run
     |-- OutcomeUnknown    nobody: the request may have happened, observe from the server
+    |-- NotLeading        nobody: another replica writes
     |-- Refused           the cluster's administrator: rights, quota, admission, an absent API or gate
     `-- ForeignObject     the owner of an object that has the name we need
 
@@ -86,6 +87,10 @@ class OutcomeUnknown(JobSetError):
     """The connection broke or timed out after the request was sent: it may have happened."""
 
     exit_code = 5
+
+
+class NotLeading(JobSetError):
+    """This replica is not the leader, or cannot know any more that it is: it must not write."""
 
 
 class Refused(JobSetError):

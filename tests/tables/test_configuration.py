@@ -293,10 +293,7 @@ def test_a_wrong_flag_is_named(flags: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("content", "flags"),
     [
-        ({"leaderElection": {"leaderElect": True}}, []),
         ({"internalCertManagement": {"enable": True}}, []),
-        ({}, ["--leader-elect"]),
-        ({}, ["--leader-elect=true"]),
     ],
 )
 def test_what_is_not_built_yet_is_refused_and_not_ignored(
@@ -305,8 +302,24 @@ def test_what_is_not_built_yet_is_refused_and_not_ignored(
     with pytest.raises(AssertionError):
         run(content, *flags)
     assert "does not have it yet" in capsys.readouterr().err
-    off = [flag for flag in flags if "=" not in flag and "--leader-elect" not in flag]
-    assert run({"leaderElection": {"leaderElect": True}}, *off, "--leader-elect=false") is not None
+
+
+@pytest.mark.parametrize(
+    ("content", "flags", "expected"),
+    [
+        ({}, [], (False, "")),
+        ({"leaderElection": {"leaderElect": True}}, [], (True, "")),
+        ({"leaderElection": {"leaderElect": True}}, ["--leader-elect=false"], (False, "")),
+        ({}, ["--leader-elect"], (True, "")),
+        ({}, ["--leader-elect=true", "--leader-election-namespace", "ns"], (True, "ns")),
+        ({"leaderElection": {"resourceNamespace": "a"}}, ["--leader-election-namespace=b"], (False, "b")),
+    ],
+)
+def test_leaders_are_elected_where_file_or_flag_says_so(
+    run: Run, content: Any, flags: list[str], expected: tuple[bool, str]
+) -> None:
+    election = run(content, *flags).leader_election
+    assert (election.enabled, election.namespace) == expected
 
 
 def test_print_config_shows_what_would_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -330,5 +343,5 @@ def test_every_flag_of_a_field_is_one_of_the_command(capsys: pytest.CaptureFixtu
     assert main(["controller", "--help"]) == 0
     shown = capsys.readouterr().out
     flags = {meta.extra["flag"] for _, meta, _ in fields() if meta.extra and meta.extra["flag"]}
-    assert len(flags) == 8
+    assert len(flags) == 9
     assert [flag for flag in flags if f"{flag} " not in shown and f"{flag}/" not in shown] == []

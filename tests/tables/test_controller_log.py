@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from pyjobset.controller.log import ROOT, TIMES, JsonFormatter, TextFormatter, configure
+from pyjobset.controller.log import ROOT, TIMES, JsonFormatter, TextFormatter, configure, more
 from pyjobset.controller.options import TIME_FORMATS
 from pyjobset.objects.meta import Key
 
@@ -87,3 +87,20 @@ def test_times_and_stack_traces_are_configured(
     assert "ValueError" not in line
     assert json.loads(line)["ts"] == expected if output == "json" else line.startswith(f"{expected} ")
     assert set(TIMES) == set(TIME_FORMATS)
+
+
+@pytest.mark.parametrize(
+    ("level", "steps", "expected"),
+    [
+        ("INFO", 1, "debug"),
+        ("INFO", -1, "warning"),
+        ("DEBUG", 1, "debug"),
+        ("ERROR", -1, "error"),
+        ("ERROR", 1, "warning"),
+    ],
+)
+def test_it_says_more_or_less(monkeypatch: pytest.MonkeyPatch, level: str, steps: int, expected: str) -> None:
+    root = logging.getLogger(ROOT)
+    monkeypatch.setattr(root, "level", logging.getLevelName(level))
+    assert more(steps) == expected
+    assert root.level == logging.getLevelName(expected.upper())

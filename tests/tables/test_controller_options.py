@@ -99,6 +99,23 @@ def test_the_flags_of_zap(monkeypatch: pytest.MonkeyPatch, flags: list[str], lev
     assert (options.log_time_format, options.log_stack_traces) == ("epoch", False)
 
 
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ([], "info"),
+        (["--v=2"], "info"),
+        (["--v", "4"], "debug"),
+        (["--v=9", "--zap-log-level=error"], "error"),
+        (["--v=0", "--zap-devel"], "debug"),
+    ],
+)
+def test_verbosity_is_that_of_klog(monkeypatch: pytest.MonkeyPatch, flags: list[str], expected: str) -> None:
+    started: list[Options] = []
+    monkeypatch.setattr(manager, "main", started.append)
+    assert main(["controller", *flags]) == 0
+    assert [options.log_level for options in started] == [expected]
+
+
 def test_a_wrong_log_level() -> None:
     with pytest.raises(UsageError, match="loud"):
         log_level("loud")

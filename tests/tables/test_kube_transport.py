@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp.http_writer
 import pytest
 
-from pyjobset.errors import JobSetError, OutcomeUnknown, Refused, Unavailable
+from pyjobset.errors import JobSetError, NotLeading, OutcomeUnknown, Refused, Unavailable
 from pyjobset.kube import transport
 from pyjobset.kube.cluster import ClusterConfig
 from pyjobset.kube.credentials import Credential, StaticCredentials
@@ -389,3 +389,41 @@ def test_nothing_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         exchange(Peer(http(200)), send(POST), credentials=bearer(TOKEN))
     assert TOKEN not in caplog.text
+
+
+# A permit that is asked at the last moment
+
+
+@pytest.mark.parametrize(
+    ("before", "answers", "permits", "received"),
+    [
+        pytest.param([], [200], 0, ["GET"], id="a new connection"),
+        pytest.param([GET], [200], 0, ["GET", "GET"], id="a connection that is used again"),
+        pytest.param([], [401, 200], 1, ["POST", "GET"], id="a repetition with new credentials"),
+    ],
+)
+def test_the_permit_is_asked_when_the_connection_is_there(
+    before: list[Request], answers: list[int], permits: int, received: list[str]
+) -> None:
+    """What was allowed when the request set out may not be any more when it has its connection."""
+    left = permits
+
+    def permit() -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise NotLeading("too late")
+
+    async def act(sender: HttpTransport) -> None:
+        for request in before:
+            await sender.send(request)
+        token = transport.PERMIT.set(permit)
+        with pytest.raises(NotLeading):
+            await sender.send(POST)
+        transport.PERMIT.reset(token)
+        assert (await sender.send(GET)).status == 200
+
+    peer = Peer(*map(http, answers))
+    exchange(peer, act, credentials=Renewing("old", "new"))
+    assert [request.split(b" ")[0].decode() for request in peer.received] == received
+    assert peer.connections == 1, "the connection is given back"

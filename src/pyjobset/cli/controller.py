@@ -51,8 +51,11 @@ def controller(
     kube_api_burst: Annotated[int, typer.Option(help="Requests at once.")] = 500,
     leader_elect: Annotated[
         bool,
-        typer.Option("--leader-elect/--no-leader-elect", help="Of several replicas one reconciles. Not built yet."),
+        typer.Option("--leader-elect/--no-leader-elect", help="Of several replicas one reconciles, by a Lease."),
     ] = False,
+    leader_election_namespace: Annotated[
+        str, typer.Option(help="Of the Lease. Default: that of the pod, outside of one jobset-system.")
+    ] = "",
     health_probe_bind_address: Annotated[
         str, typer.Option(help="HOST:PORT of /healthz and /readyz; 0 for none.")
     ] = ":8081",
@@ -80,6 +83,9 @@ def controller(
     zap_log_level: Annotated[
         str, typer.Option(help="debug, info, warning, error, or a number: above 0 is debug. Default: info.")
     ] = "",
+    v: Annotated[
+        int, typer.Option("--v", help="As klog's: from 4 on debug. --zap-log-level goes before it.", min=0)
+    ] = 0,
     zap_stacktrace_level: Annotated[
         str, typer.Option(help="info, error or panic: from which level on a stack trace is logged.")
     ] = "error",
@@ -119,7 +125,7 @@ def controller(
         context=context,
         namespace=namespace,
         concurrent_reconciles=concurrent_reconciles,
-        log_level=options.log_level(zap_log_level or ("debug" if zap_devel else "info")),
+        log_level=options.log_level(zap_log_level or options.klog_level(v, is_devel=zap_devel)),
         log_format=options.log_format(zap_encoder, log_format, is_devel=zap_devel),
         log_time_format=zap_time_encoding,
         log_stack_traces=options.has_stack_traces(zap_stacktrace_level),

@@ -32,7 +32,9 @@ class WebhookSection(Struct, frozen=True, omit_defaults=False):
 class LeaderElectionSection(Struct, frozen=True, omit_defaults=False):
     leader_elect: Annotated[bool, _of("of several replicas one reconciles", "--leader-elect")] = False
     resource_name: Annotated[str, _of("the Lease")] = LeaderElection().name
-    resource_namespace: Annotated[str, _of("its namespace; empty is that of the pod")] = ""
+    resource_namespace: Annotated[
+        str, _of("its namespace; empty is that of the pod", "--leader-election-namespace")
+    ] = ""
     resource_lock: Annotated[str, _of("the kind of lock", enum=["leases"])] = "leases"
     lease_duration: Annotated[str, _of("others wait so long for a leader that is silent")] = "15s"
     renew_deadline: Annotated[str, _of("a leader that could not renew for so long gives up")] = "10s"

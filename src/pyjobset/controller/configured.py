@@ -119,10 +119,7 @@ def _webhooks(section: WebhookSection, restrictions: Tls) -> Webhooks | None:
 
 def _refuse_unbuilt(configuration: Configuration) -> None:
     """Nobody may believe that it is on."""
-    for path, is_on in (
-        ("leaderElection.leaderElect", configuration.leader_election.leader_elect),
-        ("internalCertManagement.enable", configuration.internal_cert_management.enable),
-    ):
+    for path, is_on in (("internalCertManagement.enable", configuration.internal_cert_management.enable),):
         if is_on:
             raise UsageError(f"{path}: this version of pyjobset does not have it yet", hint="set it to false")
 

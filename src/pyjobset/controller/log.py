@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 ROOT = "pyjobset"
+LEVELS = (logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG)
 _FIELDS = "fields"
 
 
@@ -56,6 +57,14 @@ def configure(level: str, output: str, time_format: str = "iso8601", *, stack_tr
     root.handlers[:] = [handler]
     root.propagate = False
     root.setLevel(level.upper())
+
+
+def more(steps: int) -> str:
+    """Makes the log say more by so many levels, or less. Returns the name of the level."""
+    root = logging.getLogger(ROOT)
+    place = LEVELS.index(root.level) + steps
+    root.setLevel(LEVELS[min(max(place, 0), len(LEVELS) - 1)])
+    return logging.getLevelName(root.level).lower()
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:

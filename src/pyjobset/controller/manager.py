@@ -1,20 +1,23 @@
-"""The life of the running controller: wait for the API, fill the caches, reconcile, stop. Programs call `main`.
+"""The life of the running controller: wait for the API, fill the caches, lead, reconcile, stop. Programs call `main`.
 
 A change in a cache puts a JobSet in the queue (watches); workers take it out and run it (reconcile). The loss of the
-API server is waited out. A part of the manager that ends by a bug ends the manager: it is restarted, never half alive.
+API server is waited out. A part of the manager that ends by a bug ends the manager, and so does the loss of leadership:
+it is restarted, never half alive.
 """
 
 import asyncio
 import gc
-import signal
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from pyjobset.controller.events import EventSender
 from pyjobset.controller.gates_probe import GatesProbe
-from pyjobset.controller.health import serve_health
+from pyjobset.controller.health import serving_health
+from pyjobset.controller.lease import Leadership, steady_seconds
+from pyjobset.controller.liveness import Liveness
 from pyjobset.controller.log import Log, configure
 from pyjobset.controller.metrics import Reviews
 from pyjobset.controller.options import Options
@@ -22,6 +25,7 @@ from pyjobset.controller.pace import Pace
 from pyjobset.controller.queue import Queue
 from pyjobset.controller.reconcile import Reconciler, utc_now
 from pyjobset.controller.refusals import Refusals
+from pyjobset.controller.signals import install
 from pyjobset.controller.watches import Watches
 from pyjobset.errors import JobSetError
 from pyjobset.kube.cache import Cache
@@ -31,7 +35,7 @@ from pyjobset.objects import jobset as api
 from pyjobset.objects.batch import Pod
 from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.resources import JOBSETS
-from pyjobset.reconciler.decide import needs_pods
+from pyjobset.reconciler.decide import needs_nodes, needs_pods
 
 RESYNC_SECONDS = 600.0
 """Every JobSet is looked at this often, whatever the watches said. It costs no request where all is right."""
@@ -52,11 +56,25 @@ log = Log(__name__)
 class Manager:
     """`run` is its whole life. Made inside a running event loop."""
 
-    def __init__(self, client: Client, options: Options, *, now: Callable[[], datetime] = utc_now) -> None:
+    def __init__(
+        self,
+        client: Client,
+        options: Options,
+        *,
+        lease_client: Client | None = None,
+        now: Callable[[], datetime] = utc_now,
+        clock: Callable[[], float] = steady_seconds,
+    ) -> None:
+        """With leader election, `lease_client` is for the Lease alone: nothing else may hold up a renewal."""
         self._client = client
         self._options = options
         self._queue = Queue()
-        self._events = EventSender(client)
+        self._leadership: Leadership | None = None
+        writing = client
+        if options.leader_election.enabled:
+            leadership = Leadership(lease_client or client, options.leader_election, clock=clock, now=now)
+            self._leadership, writing = leadership, client.permitted(leadership.permit)
+        self._events = EventSender(writing)
         self._reviews = Reviews()
         refusals, pace = Refusals(), Pace()
         self.watches = Watches(
@@ -68,9 +86,9 @@ class Manager:
             refusals=refusals,
         )
         self.caches = self.watches.caches
-        self._gates = GatesProbe(client, self.caches, self.watches.wake_all)
+        self._gates = GatesProbe(writing, self.caches, self.watches.wake_all)
         self.reconciler = Reconciler(
-            client,
+            writing,
             self.caches,
             self._events,
             features=options.features,
@@ -82,28 +100,51 @@ class Manager:
             pace=pace,
             accepts=lambda: self._gates.accepts,
         )
-        self.is_ready = False
+        self._liveness = Liveness(options.qps)
+        self._missing = {"webhooks", "caches"}
+        """What is waited for before it is ready."""
         self._goes_without_pods = False
         self._parts = asyncio.TaskGroup()
         self._started: list[asyncio.Task[None]] = []
         self._busy: set[asyncio.Task[None]] = set()
         self._is_stopping = False
+        self._unfinished = 0
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until `stop` is set. Raises what a part of the manager raised by a bug."""
-        address = self._options.health_address
-        names = self._options.liveness_endpoint, self._options.readiness_endpoint
-        health = None if address is None else await serve_health(address, lambda: self.is_ready, *names)
-        try:
-            async with self._webhooks(), self._metrics(), self._parts:
-                self._start(self._live())
-                await stop.wait()
-                await self._finish()
-                for part in self._started:
-                    part.cancel()
-        finally:
-            if health is not None:
-                health.close()
+        """Until `stop` is set. Raises what a part of the manager raised: NotLeading, or a bug."""
+        with self._health():
+            async with self._webhooks(), self._metrics():
+                self._missing.discard("webhooks")
+                async with self._parts:
+                    self._start(self._liveness.beat(), "heartbeat")
+                    self._start(self._live(), "resync")
+                    await stop.wait()
+                    await self._finish()
+                    for part in self._started:
+                        part.cancel()
+                await self._hand_over()
+
+    @property
+    def is_ready(self) -> bool:
+        return not self.unready()
+
+    def unready(self) -> str:
+        """Why it is not ready; empty when it is. A follower is ready as a leader is: its webhooks are as good."""
+        if self._is_stopping:
+            return "stopping"
+        missing = sorted(self._missing)
+        return f"waiting for {' and '.join(missing)}" if missing else ""
+
+    def unhealthy(self) -> str:
+        """Why it should be restarted; empty while it works."""
+        return "" if self._is_stopping else self._liveness.problem()
+
+    def _health(self) -> AbstractContextManager[Any]:
+        options = self._options
+        if options.health_address is None:
+            return nullcontext()
+        names = options.liveness_endpoint, options.readiness_endpoint
+        return serving_health(options.health_address, self.unhealthy, self.unready, *names)
 
     def _webhooks(self) -> AbstractAsyncContextManager[Any]:
         """They are there before the manager is ready, and as long as it writes."""
@@ -138,20 +179,40 @@ class Manager:
 
     async def _live(self) -> None:
         await self._wait_served()
-        self._start(self._events.run())
+        self._start(self._events.run(), "events")
         for cache in self.caches.all():
-            self._start(cache.run())
+            self._start(cache.run(), f"watch of {cache.resource.plural}")
         for cache in self.caches.all():
             await cache.wait_synced()
         log.info("Caches synced", **{cache.resource.plural: len(cache) for cache in self.caches.all()})
         gc.freeze()  # what is cached now mostly stays: the collector need not walk it again
-        # Leader election will wait here: the caches are warm and nothing has been written.
-        self.is_ready = True
+        self._missing.discard("caches")
+        if self._leadership is not None:
+            await self._lead(self._leadership)
         for _ in range(self._options.concurrent_reconciles):
-            self._start(self._work())
+            self._start(self._work(), "worker")
         if gates.WORKLOAD_AWARE_SCHEDULING in self._options.features:
-            self._start(self._gates.run())
+            self._start(self._gates.run(), "probe of gates")
         await self._resync()
+
+    async def _lead(self, leadership: Leadership) -> None:
+        following = self._start(self._follow())
+        await leadership.acquire()
+        following.cancel()
+        self._start(leadership.keep(), "leader election")
+        self.watches.wake_all()
+
+    async def _follow(self) -> None:
+        """Runs no JobSet. It looks which caches they need, so that those are warm when it leads."""
+        while True:
+            key = await self._queue.take()
+            jobset = self.caches.jobsets.get(key.namespace, key.name)
+            if jobset is not None and self._needs_pods(jobset):
+                self._has_pods()
+            if jobset is not None and needs_nodes(jobset):
+                self._watch_nodes()
+            self._queue.done(key)
+            await asyncio.sleep(0)
 
     async def _work(self) -> None:
         task = asyncio.current_task()
@@ -161,9 +222,11 @@ class Manager:
             if self._is_stopping:
                 return
             self._busy.add(task)
+            self._liveness.began(key)
             try:
                 after_seconds = await self.reconciler.run(key)
             finally:
+                self._liveness.ended(key)
                 self._busy.discard(task)
             if after_seconds is not None:
                 self._queue.add(key, after_seconds=after_seconds)
@@ -202,14 +265,14 @@ class Manager:
     def _has_pods(self) -> bool:
         if self.caches.pods is None:
             pods = self.watches.add_pods()
-            self._start(pods.run())
+            self._start(pods.run(), "watch of pods")
             self._start(self._wake_those_that_need(pods))
         return self._goes_without_pods or (self.caches.pods is not None and self.caches.pods.is_synced)
 
     def _watch_nodes(self) -> None:
         """Nobody waits for them: a node that is not known yet wakes who needs it when it comes."""
         if self.caches.nodes is None:
-            self._start(self.watches.add_nodes().run())
+            self._start(self.watches.add_nodes().run(), "watch of nodes")
 
     async def _wake_those_that_need(self, pods: Cache[Pod]) -> None:
         """Pods only tell how the gangs are doing: when they cannot be listed, gangs run all the same."""
@@ -230,18 +293,32 @@ class Manager:
         """Lets running reconciles end their writes, and queued events go out, for a bounded time."""
         log.info("Stopping", reconciles=len(self._busy))
         self._is_stopping = True
-        self.is_ready = False
         if self._busy:
             await asyncio.wait(self._busy, timeout=SHUTDOWN_SECONDS)
+        self._unfinished = len(self._busy)
         try:
             async with asyncio.timeout(EVENTS_SECONDS):
                 await self._events.drain()
         except TimeoutError:
             pass
-        log.info("Stopped", unfinished_reconciles=len(self._busy))
+        log.info("Stopped", unfinished_reconciles=self._unfinished)
 
-    def _start(self, part: Coroutine[Any, Any, None]) -> None:
-        self._started.append(self._parts.create_task(part))
+    async def _hand_over(self) -> None:
+        """After the last write. One that was given up may still arrive: then others wait for the end of the Lease."""
+        if self._leadership is None or not self._leadership.is_leading:
+            return
+        if self._unfinished:
+            log.warning("Lease not released: it ends by itself", unfinished_reconciles=self._unfinished)
+        else:
+            await self._leadership.release()
+
+    def _start(self, part: Coroutine[Any, Any, None], needed: str = "") -> asyncio.Task[None]:
+        """`needed` is the name of a part that must not end."""
+        task = self._parts.create_task(part)
+        self._started.append(task)
+        if needed:
+            self._liveness.needs(needed, task)
+        return task
 
 
 def main(options: Options) -> None:
@@ -254,13 +331,10 @@ def main(options: Options) -> None:
 
 async def _main(options: Options) -> None:
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    async with connect(
-        kubeconfig=options.kubeconfig, context=options.context, qps=options.qps, burst=options.burst
-    ) as client:
-        await Manager(client, options).run(stop)
+    install(stop)
+    reach = partial(connect, kubeconfig=options.kubeconfig, context=options.context)
+    async with reach(qps=options.qps, burst=options.burst) as client, reach(qps=0) as lease_client:
+        await Manager(client, options, lease_client=lease_client).run(stop)
 
 
 def _event_loop_factory() -> Any:

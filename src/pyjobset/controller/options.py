@@ -18,6 +18,7 @@ LEVELS_OF_ZAP = {"warn": "warning", "dpanic": "error", "panic": "error", "fatal"
 """Those that have another name here. We log nothing above error."""
 ENCODERS = {"console": "text", "json": "json"}
 """The original's names of log formats, and ours."""
+KLOG_DEBUG = 4
 STACK_TRACE_LEVELS = ("info", "error", "panic")
 TIME_FORMATS = ("iso8601", "rfc3339", "rfc3339nano", "epoch", "millis", "nano")
 TLS_1_2, TLS_1_3 = "VersionTLS12", "VersionTLS13"
@@ -172,6 +173,11 @@ def boolean(text: str, flag: str) -> bool:
     if text not in ("true", "false"):
         raise UsageError(f"{flag} {text!r}: must be true or false")
     return text == "true"
+
+
+def klog_level(verbosity: int, *, is_devel: bool | None) -> str:
+    """Where no level is named. Kubernetes' own components say at 2 what operators read, and from 4 on what they do."""
+    return "debug" if is_devel or verbosity >= KLOG_DEBUG else "info"
 
 
 def log_level(text: str) -> str:

@@ -5,9 +5,10 @@ Never retries a write whose outcome is unknown, and never decides what an error 
 """
 
 import asyncio
+import copy
 import random
 from collections import Counter
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -19,7 +20,7 @@ from pyjobset.kube.requests import JSON, PatchBody, PatchKind, Propagation, Requ
 from pyjobset.kube.responses import AlreadyExists as AlreadyExists
 from pyjobset.kube.responses import APIResourceList, Page, Response, Status, checked, decoded
 from pyjobset.kube.responses import Expired as Expired
-from pyjobset.kube.transport import Answers, HttpTransport, Transport
+from pyjobset.kube.transport import PERMIT, Answers, HttpTransport, Transport
 from pyjobset.objects.meta import Manifest, Struct
 from pyjobset.objects.resources import Resource
 
@@ -53,6 +54,14 @@ class Client:
         """What the transport counts: it sees each answer, those to repetitions and to watches too."""
         self._transport = transport
         self._limiter = RateLimiter(qps, burst)
+        self._permit: Callable[[], None] | None = None
+
+    def permitted(self, permit: Callable[[], None]) -> "Client":
+        """The same client (connections, limits), whose writes ask `permit` at the last moment, repetitions too. What it
+        raises comes out of the call, and nothing was sent. Whoever has the original closes it."""
+        made = copy.copy(self)
+        made._permit = permit
+        return made
 
     async def __aenter__(self) -> Self:
         return self
@@ -225,7 +234,7 @@ class Client:
             await self._limiter.wait()
             wish: float | None = None
             try:
-                response = await self._transport.send(request)
+                response = await self._send_once(request)
             except Unavailable as error:
                 if request.is_mutating or attempt == ATTEMPTS_MAX:
                     raise
@@ -237,6 +246,16 @@ class Client:
                 wish = responses.retry_after_seconds(response.headers, Status())
             backoff = BACKOFF_SECONDS * 2**attempt * random.uniform(0.5, 1.0)  # noqa: S311
             await asyncio.sleep(max(wish or 0.0, backoff))
+
+    async def _send_once(self, request: Request) -> Response:
+        if self._permit is None or not request.is_mutating:
+            return await self._transport.send(request)
+        self._permit()
+        token = PERMIT.set(self._permit)  # for the time until the connection is there
+        try:
+            return await self._transport.send(request)
+        finally:
+            PERMIT.reset(token)
 
 
 def connect(

@@ -6,9 +6,10 @@ request can have been executed. It never interprets a body, follows no redirect,
 
 import ssl
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Protocol
+from contextvars import ContextVar
+from typing import Any, Protocol
 
 import aiohttp
 from yarl import URL
@@ -30,6 +31,9 @@ USER_AGENT = f"jobset/{__version__} (pyjobset)"
 
 Answers = Counter[tuple[str, int]]
 """How often the API server answered, by method and status; status 0 is no answer."""
+
+PERMIT: ContextVar[Callable[[], None] | None] = ContextVar("permit", default=None)
+"""Asked when the connection for a request is there, right before it is written. It raises where that must not be."""
 
 
 class Transport(Protocol):
@@ -150,7 +154,7 @@ class HttpTransport:
 
     def _new_session(self) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=CONNECTIONS_MAX, keepalive_timeout=KEEP_ALIVE_SECONDS),
+            connector=_Connector(limit=CONNECTIONS_MAX, keepalive_timeout=KEEP_ALIVE_SECONDS),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=[("Accept", "application/json"), ("User-Agent", USER_AGENT), *self._config.headers],
             skip_auto_headers=("Accept-Encoding", "Content-Type"),
@@ -178,6 +182,20 @@ class HttpTransport:
         if request.is_mutating and not _was_cut_off(error):
             return OutcomeUnknown(message)
         return Unavailable(message)
+
+
+class _Connector(aiohttp.TCPConnector):
+    async def connect(self, *arguments: Any, **more: Any) -> Any:
+        """A request may wait for its connection, or for new credentials, until it must not be sent any more."""
+        connection = await super().connect(*arguments, **more)
+        permit = PERMIT.get()
+        if permit is not None:
+            try:
+                permit()
+            except BaseException:
+                connection.release()
+                raise
+        return connection
 
 
 def _was_cut_off(error: BaseException) -> bool:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from pyjobset.objects import batch, jobset, scheduling
+from pyjobset.objects import batch, coordination, jobset, scheduling
 from pyjobset.objects.meta import Struct
 
 T_co = TypeVar("T_co", bound=Struct, covariant=True)
@@ -40,4 +40,5 @@ CLAIMS = Resource("v1", "persistentvolumeclaims", "PersistentVolumeClaim", batch
 NODES = Resource("v1", "nodes", "Node", batch.Node, namespaced=False)
 WORKLOADS = Resource(scheduling.API_VERSION, "workloads", "Workload", scheduling.Workload)
 POD_GROUPS = Resource(scheduling.API_VERSION, "podgroups", "PodGroup", scheduling.PodGroup)
+LEASES = Resource(coordination.API_VERSION, "leases", "Lease", coordination.Lease)
 EVENTS = Resource("events.k8s.io/v1", "events", "Event", Struct)
