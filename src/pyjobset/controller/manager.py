@@ -64,6 +64,7 @@ class Manager:
         lease_client: Client | None = None,
         now: Callable[[], datetime] = utc_now,
         clock: Callable[[], float] = steady_seconds,
+        cpu_clock: Callable[[], float] = time.thread_time,
     ) -> None:
         """With leader election, `lease_client` is for the Lease alone: nothing else may hold up a renewal."""
         self._client = client
@@ -95,6 +96,7 @@ class Manager:
             has_pods=self._has_pods,
             watch_nodes=self._watch_nodes,
             now=now,
+            cpu_clock=cpu_clock,
             defers_suspended=options.defers_suspended,
             refusals=refusals,
             pace=pace,

@@ -68,6 +68,7 @@ class Reconciler:
         pace: Pace,
         decide: Callable[[Observation], Decision] = decide,
         now: Callable[[], datetime] = utc_now,
+        cpu_clock: Callable[[], float] = time.thread_time,
         defers_suspended: bool = False,
         accepts: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
@@ -81,6 +82,7 @@ class Reconciler:
         self.watch_nodes = watch_nodes
         self.decide = decide
         self.now = now
+        self.cpu_clock = cpu_clock
         self.defers_suspended = defers_suspended
         self.accepts = accepts
         self.refusals = refusals
@@ -152,7 +154,7 @@ class _Run:
         if held_seconds > 0:
             counters.requeues += 1
             return held_seconds
-        started = time.thread_time()
+        started = reconciler.cpu_clock()
         memory = reconciler.refusals.of(self._key, jobset.metadata.uid, jobset.metadata.generation)
         observation = self.observation = observe(
             reconciler.caches,
@@ -166,7 +168,7 @@ class _Run:
             accepts=reconciler.accepts(),
         )
         decision = reconciler.decide(observation)
-        cpu_seconds = time.thread_time() - started
+        cpu_seconds = reconciler.cpu_clock() - started
         decision = self._without_early_counts(decision, loop.time())
         applied = Applied()
         if decision.actions or decision.status is not None or memory.refusals():
