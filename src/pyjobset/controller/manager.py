@@ -7,6 +7,7 @@ it is restarted, never half alive.
 
 import asyncio
 import gc
+import time
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from datetime import datetime
