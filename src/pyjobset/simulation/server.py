@@ -45,7 +45,7 @@ class Server:
         self.store = Store()
         self.unserved: set[str] = set()
         self.admit: Callable[[Name, Manifest], None] = lambda _name, _obj: None
-        self._streams: set[asyncio.Queue[bytes | None]] = set()
+        self._streams: dict[asyncio.Queue[bytes | None], None] = {}
 
     # The Transport protocol
 
@@ -82,12 +82,12 @@ class Server:
                 if change.version > since:
                     told(change)
         end = self.store.listen(told)
-        self._streams.add(lines)
+        self._streams[lines] = None
         try:
             yield _lines(lines)
         finally:
             end()
-            self._streams.discard(lines)
+            self._streams.pop(lines, None)
 
     async def close(self) -> None:
         self.end_watches()
