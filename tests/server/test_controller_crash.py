@@ -133,6 +133,33 @@ def test_each_restart_is_counted_once_also_when_the_controller_is_killed_right_a
     }
 
 
+@pytest.mark.decision(40)
+def test_jobs_whose_failures_are_seen_together_restart_in_one_write(make_plane: MakePlane) -> None:
+    plane = make_plane(controller=True, feature_gates={"RestartJob": True})
+    lab = Lab(plane.run_kubectl, "default")
+    policy = {"maxRestarts": 9, "rules": [{"name": "r", "action": "RestartJob"}]}
+    lab.apply(manifest("js", replicated_job("f", "sleep 9; exit 3", 2), failurePolicy=policy))
+    wait_for(lambda: len(lab.names("jobs")) == 2, "both Jobs")
+    os.kill(controller_pid(plane), signal.SIGKILL)
+    since = lab.version()
+
+    def failed() -> int:
+        return sum(c["type"] == "Failed" for j in lab.all("jobs") for c in j["status"].get("conditions", []))
+
+    wait_for(lambda: failed() == 2, "both have failed", 60)
+    plane.start()
+    wait_for(lambda: restarts(lab.get("jobset", "js")) == [1, 1], "both restart", 60)
+    seen = [restarts(change.object) for change in lab.watch("jobsets", since, seconds=1)]
+    assert [1, 1] in seen
+    assert [1, 0] not in seen
+    assert [0, 1] not in seen
+
+
+def restarts(jobset: Object) -> list[int]:
+    found: list[int] = jobset.get("status", {}).get("replicatedJobsStatus", [{}])[0].get("jobRestarts", [])
+    return found
+
+
 @pytest.mark.decision(4)
 def test_a_success_and_a_failure_that_are_seen_together_are_a_success(make_plane: MakePlane) -> None:
     plane = make_plane(controller=True)
