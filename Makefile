@@ -52,6 +52,7 @@ test-unit: $(STAMP) ## tests that start no process
 
 test-server: $(STAMP) ## tests against the real control plane
 	$(BIN)/python scripts/kubernetes.py
+	$(BIN)/python scripts/helm_program.py
 	$(BIN)/pytest -n 4 -m server tests/server tests/examples
 
 test: test-unit test-server ## all tests

@@ -1,5 +1,6 @@
 """The manifests of deploy/ fit the code and each other: names, ports, paths, flags, rights, and nothing forgotten."""
 
+import json
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -174,3 +175,21 @@ def test_people_get_what_their_role_says() -> None:
         ["jobsets"],
         ["jobsets/status"],
     ]
+
+
+CHART = DEPLOY / "helm" / "jobset"
+
+
+def test_the_chart_is_of_this_version_and_its_schema_knows_all_values() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["version"] == chart["appVersion"] == __version__
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    assert set(schema["properties"]) - {"global"} == set(values)
+    assert schema["properties"]["featureGates"]["propertyNames"]["enum"] == list(gates.GATES)
+
+
+def test_the_chart_has_no_copies() -> None:
+    """It reads the files of the kustomizations, through links."""
+    links = {path.name: path.resolve() for path in (CHART / "files").iterdir()}
+    assert links == {name: DEPLOY / name for name in ("crd", "rbac", "manager", "webhook", "scheduling", "monitoring")}
