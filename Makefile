@@ -26,6 +26,7 @@ setup: $(STAMP) ## make the virtual environment
 
 lock: | $(filter .uv/bin/uv,$(UV)) ## resolve the dependencies again into requirements.lock
 	$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --group dev --custom-compile-command 'make lock' --output-file requirements.lock pyproject.toml
+	$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --constraints requirements.lock --custom-compile-command 'make lock' --output-file requirements.image.lock pyproject.toml
 
 demo: $(STAMP) ## start a local Kubernetes and run the gang example to its end
 	@$(BIN)/jobset demo
