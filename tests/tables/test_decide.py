@@ -9,6 +9,7 @@ import pytest
 
 from pyjobset.objects import conditions as words
 from pyjobset.objects import features as gates
+from pyjobset.objects.batch import PodTemplate
 from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.meta import Condition
 from pyjobset.objects.resources import JOBS, POD_GROUPS, PODS, SERVICES, WORKLOADS
@@ -762,3 +763,42 @@ def test_an_owned_service_of_another_name_is_not_ours() -> None:
     server = running(jobset())
     other = merged(server.service, {"metadata": {"name": "old"}})  # type: ignore[arg-type]
     assert kinds(decide(server.observe(service=other))) == [("Create", "Service")]
+
+
+def test_a_job_that_is_replaced_must_be_as_it_was_seen() -> None:
+    """The watch may lag: the Job may have run and finished since, and its result would go with it."""
+    server = TinyServer(jobset(scheduling=GANG, suspend=True))
+    server.settle()
+    (name, *_) = server.jobs
+    template = {"spec": {"template": {"spec": {"schedulingGroup": {"podGroupName": "other"}}}}}
+    server.jobs[name] = merged(server.jobs[name], template)
+    (delete,) = [a for a in decide(server.observe()).actions if isinstance(a, Delete)]
+    assert (delete.name, delete.resource_version) == (name, server.jobs[name].metadata.resource_version)
+
+
+def test_a_suspended_job_is_made_again_when_its_group_can_no_longer_be() -> None:
+    """The scheduling API went away while the JobSet was suspended: its pods would wait for the group for ever."""
+    server = TinyServer(jobset(scheduling=GANG, suspend=True))
+    server.settle()
+    old = {job.metadata.uid for job in server.jobs.values()}
+    assert decide(server.observe(has_scheduling_api=False)).actions == (), "a blip while it is suspended costs nothing"
+    server.jobset = merged(server.jobset, {"spec": {"suspend": False}})
+    for _ in range(3):
+        server.step(has_scheduling_api=False)
+    assert [job.pod_group for job in server.jobs.values()] == [None, None]
+    assert not old & {job.metadata.uid for job in server.jobs.values()}
+
+
+@pytest.mark.decision(20)
+def test_a_job_that_runs_outside_its_group_does_not_count_for_the_quorum() -> None:
+    """It was made in the moment that the API was away. The gang would wait for pods that never join it."""
+    server = TinyServer(jobset(scheduling=GANG))
+    server.step()
+    outside, inside = sorted(server.jobs)
+    bare = msgspec.structs.replace(server.jobs[outside].spec, template=PodTemplate())
+    server.jobs[outside] = msgspec.structs.replace(server.jobs[outside], spec=bare)
+    server.set_status(inside, active=2)
+    server.settle()
+    (group,) = server.pod_groups.values()
+    assert group.spec.scheduling_policy.gang is not None
+    assert group.spec.scheduling_policy.gang.min_count == 2

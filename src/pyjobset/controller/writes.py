@@ -125,7 +125,12 @@ class Writer:
 
     async def _delete(self, action: Delete) -> None:
         gone = await self._client.delete(
-            action.resource, self._namespace, action.name, uid=action.uid, propagation=action.propagation
+            action.resource,
+            self._namespace,
+            action.name,
+            uid=action.uid,
+            resource_version=action.resource_version,
+            propagation=action.propagation,
         )
         if gone is not None:
             self._wrote(action.resource, gone)

@@ -49,12 +49,14 @@ class JsonPatch:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """DELETE with a uid precondition."""
+    """DELETE with a uid precondition. `resource_version` where the reason may be over by now: a Job that had not run
+    may have finished since, and its result would be lost."""
 
     resource: Resource[Struct]
     name: str
     uid: str
     propagation: Propagation = "Foreground"
+    resource_version: str | None = None
 
 
 Action = Create | Patch | JsonPatch | Delete

@@ -33,13 +33,19 @@ def replace_jobs(view: View) -> Outcome:
             continue
         if child.state is State.OUTDATED:
             actions.append(_delete(child.job))
-        elif child.state is State.LIVE and _is_mapped_wrongly(child.job, view.placement(child)):
-            actions.append(_delete(child.job))
-            reasons.append(Reason("job-mapped-wrongly", (("job", child.job.metadata.name),)))
-        elif child.state is State.LIVE and _can_join_now(view, child.job, view.placement(child)):
-            actions.append(_delete(child.job))
-            reasons.append(Reason("job-joins-group", (("job", child.job.metadata.name),)))
+        elif child.state is State.LIVE and (why := _why_replaced(view, child.job, view.placement(child))):
+            actions.append(_delete(child.job, only_as_seen=True))
+            reasons.append(Reason(why, (("job", child.job.metadata.name),)))
     return Outcome(tuple(actions), reasons=tuple(reasons))
+
+
+def _why_replaced(view: View, job: Job, placement: Placement | None) -> str:
+    """The code of the reason; empty where the Job stays."""
+    if _is_mapped_wrongly(job, placement):
+        return "job-mapped-wrongly"
+    if _must_do_without(view, job):
+        return "job-leaves-group"
+    return "job-joins-group" if _can_join_now(view, job, placement) else ""
 
 
 def _is_mapped_wrongly(job: Job, placement: Placement | None) -> bool:
@@ -50,6 +56,14 @@ def _is_mapped_wrongly(job: Job, placement: Placement | None) -> bool:
     if job.metadata.annotations.group_template_name != placement.template_name:
         return True
     return name is not None and name != placement.pod_group_name
+
+
+def _must_do_without(view: View, job: Job) -> bool:
+    """A Job that is about to be resumed under a group that the cluster can no longer make: its pods would wait for it
+    for ever. It was made suspended, before the scheduling API went away."""
+    is_resumed = bool(job.spec.suspend) and not view.is_suspended and not job.status.succeeded
+    has_groups = view.jobset.spec.scheduling is None or view.observation.has_scheduling_api
+    return is_resumed and not has_groups and job.pod_group is not None
 
 
 def _can_join_now(view: View, job: Job, placement: Placement | None) -> bool:
@@ -123,7 +137,8 @@ def resume_jobs(view: View, *, allowed: frozenset[str], groups: frozenset[str] |
         job = child.job
         if child.state is not State.LIVE or job is None or not job.spec.suspend or child.replicated_job not in allowed:
             continue
-        if not _may_join(view.placement(child), groups, emptied) or _can_join_now(view, job, view.placement(child)):
+        placement = view.placement(child)
+        if not _may_join(placement, groups, emptied) or _why_replaced(view, job, placement):
             continue
         if job.status.start_time is not None:
             if job.condition("Suspended") is None:
@@ -178,5 +193,6 @@ def _patch_spec(job: Job, spec: Manifest) -> Patch:
     return Patch(JOBS, job.metadata.name, job.metadata.uid, {"spec": spec})
 
 
-def _delete(job: Job) -> Delete:
-    return Delete(JOBS, job.metadata.name, job.metadata.uid, "Foreground")
+def _delete(job: Job, *, only_as_seen: bool = False) -> Delete:
+    version = job.metadata.resource_version if only_as_seen else None
+    return Delete(JOBS, job.metadata.name, job.metadata.uid, "Foreground", version)

@@ -77,18 +77,28 @@ def _is_shrinking(view: View) -> bool:
 
 
 def _live_pods(view: View) -> LivePods:
-    """The Jobs of which pods have finished; all others count in full."""
+    """The Jobs of which pods have finished, or that are not in their group; all others count in full."""
     return {
         child.expected.key: _live_pods_of(child, child.job)
         for child in view.children
         if child.job is not None
         and child.is_current
-        and (child.is_finished or child.job.status.succeeded or child.job.status.failed_indexes)
+        and (
+            child.is_finished
+            or child.job.status.succeeded
+            or child.job.status.failed_indexes
+            or _is_outside(view, child, child.job)
+        )
     }
 
 
+def _is_outside(view: View, child: Child, job: Job) -> bool:
+    """It runs without its group: it was made while the cluster had none."""
+    return child.state is State.LIVE and job.pod_group is None and view.placement(child) is not None
+
+
 def _live_pods_of(child: Child, job: Job) -> int:
-    if child.is_finished:
+    if child.is_finished or job.pod_group is None:
         return 0
     template = child.expected.replicated_job.template
     completions = templates.completions(template)
@@ -104,7 +114,7 @@ def _groups_with_waiting_pods(view: View) -> frozenset[str]:
         placement.pod_group_name
         for child in view.children
         if child.state is State.LIVE and child.job is not None and child.job.status.active > child.job.status.ready
-        if (placement := view.placement(child)) is not None
+        if (placement := view.placement(child)) is not None and child.job.pod_group == placement.pod_group_name
     )
 
 
