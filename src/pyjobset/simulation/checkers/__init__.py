@@ -1,0 +1,28 @@
+"""What must always hold in a world, a file each. `ALL` is what a world is played with."""
+
+from pyjobset.simulation.checkers.attempts import Attempts
+from pyjobset.simulation.checkers.counters import Counters
+from pyjobset.simulation.checkers.duplicates import Duplicates
+from pyjobset.simulation.checkers.foreigners import Foreigners
+from pyjobset.simulation.checkers.gangs import Gangs
+from pyjobset.simulation.checkers.groups import Groups
+from pyjobset.simulation.checkers.orphans import Orphans
+from pyjobset.simulation.checkers.quorums import Quorums
+from pyjobset.simulation.checkers.startup import Startup
+from pyjobset.simulation.checkers.status import Status
+from pyjobset.simulation.checkers.terminal import Terminal
+from pyjobset.simulation.world import Checker
+
+ALL: tuple[type[Checker], ...] = (
+    Attempts,
+    Counters,
+    Duplicates,
+    Foreigners,
+    Gangs,
+    Groups,
+    Orphans,
+    Quorums,
+    Startup,
+    Status,
+    Terminal,
+)

@@ -1,0 +1,37 @@
+"""A gang is placed as a whole: when its first pod of an attempt gets a node, minCount of them do at once."""
+
+from collections import Counter
+
+from pyjobset.simulation.checkers import reading
+from pyjobset.simulation.store import Change, Name
+from pyjobset.simulation.world import Checker
+
+
+class Gangs(Checker):
+    def __post_init__(self) -> None:
+        self._first: dict[tuple[str, tuple[int, int]], tuple[float, int]] = {}
+        """When the first pod of a gang's attempt was bound, and under which quorum."""
+        self._bound: Counter[tuple[str, tuple[int, int]]] = Counter()
+
+    def see(self, change: Change) -> None:
+        if change.name.plural != "pods" or change.old is None or change.old["spec"].get("nodeName"):
+            return
+        if not change.object["spec"].get("nodeName"):
+            return
+        name = reading.group(change.object["spec"])
+        pod_group = self.store.get(Name("podgroups", change.name.namespace, name)) if name else None
+        quorum = reading.min_count(pod_group) if pod_group is not None else None
+        if quorum is None or pod_group is None:
+            return
+        gang = (pod_group["metadata"]["uid"], (reading.attempt(change.object)[0], 0))
+        since, least = self._first.setdefault(gang, (change.at, quorum))
+        if change.at == since:
+            self._bound[gang] += 1
+        elif self._bound[gang] < least:
+            self.report(f"{self._bound[gang]} pods of {name} were bound before the rest of {least}")
+            self._bound[gang] = least
+
+    def end(self) -> None:
+        for gang, (_, least) in self._first.items():
+            if self._bound[gang] < least:
+                self.report(f"only {self._bound[gang]} of {least} pods of a gang were bound together")

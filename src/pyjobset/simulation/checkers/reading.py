@@ -1,0 +1,42 @@
+"""Short words for what checkers read in objects."""
+
+from pyjobset.objects import labels
+from pyjobset.objects.meta import Manifest
+from pyjobset.simulation.jobs import ENDED
+
+
+def label(obj: Manifest, key: str) -> str:
+    return str((obj["metadata"].get("labels") or {}).get(key) or "")
+
+
+def attempt(obj: Manifest) -> tuple[int, int]:
+    """Of the JobSet, and of the Job alone."""
+    return int(label(obj, labels.RESTART_ATTEMPT) or 0), int(label(obj, labels.JOB_RESTART_ATTEMPT) or 0)
+
+
+def owner(obj: Manifest) -> str:
+    """The uid of the controller, or nothing."""
+    return next((o["uid"] for o in obj["metadata"].get("ownerReferences") or () if o.get("controller")), "")
+
+
+def is_true(obj: Manifest, type_: str) -> bool:
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return any(c["type"] == type_ and c["status"] == "True" for c in conditions)
+
+
+def is_deleted(obj: Manifest) -> bool:
+    return "deletionTimestamp" in obj["metadata"]
+
+
+def is_live_pod(pod: Manifest) -> bool:
+    """It runs, or will. A pod that terminates may run still."""
+    return pod["status"].get("phase") not in ENDED
+
+
+def group(pod_spec: Manifest) -> str:
+    return str((pod_spec.get("schedulingGroup") or {}).get("podGroupName") or "")
+
+
+def min_count(pod_group: Manifest) -> int | None:
+    gang = (pod_group["spec"].get("schedulingPolicy") or {}).get("gang")
+    return gang.get("minCount") if gang else None

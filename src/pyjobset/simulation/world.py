@@ -1,0 +1,276 @@
+"""One world: the real controller on the model cluster, a scenario, faults; until it is healed, still, and quiet.
+
+    1. The storm: the scenario's steps, with the faults that are on, for STORM_SECONDS.
+    2. Healing: no more faults, one controller that lives. Now the world must come to rest.
+    3. Stillness: nothing was written for a while. Then a quiet time, in which nothing may be written.
+
+Checkers see every change, and the end. What they find are violations, told with the story of the world.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from pyjobset.controller.manager import Manager
+from pyjobset.controller.options import Options
+from pyjobset.kube.client import Client
+from pyjobset.objects import features as gates
+from pyjobset.objects.meta import Manifest
+from pyjobset.simulation import clock, faults
+from pyjobset.simulation.chooser import Choices, Chooser
+from pyjobset.simulation.collector import Collector
+from pyjobset.simulation.faults import FaultyTransport, Storm
+from pyjobset.simulation.jobs import JobController
+from pyjobset.simulation.kubelet import Kubelet
+from pyjobset.simulation.scenario import NAME, NAMESPACE, Scenario, Step, scenario
+from pyjobset.simulation.scheduler import Scheduler
+from pyjobset.simulation.server import Refusal, Server
+from pyjobset.simulation.store import Change, Name, Store
+
+STORM_SECONDS = 30.0
+STILL_SECONDS = 330.0
+"""Longer than the controller ever waits before it tries something again."""
+REST_SECONDS_MAX = 3600.0
+QUIET_SECONDS = 700.0
+"""Longer than the controller's resync."""
+CRASHES_MAX = 3
+JOBSET = Name("jobsets", NAMESPACE, NAME)
+GATES = (gates.WORKLOAD_AWARE_SCHEDULING, gates.RESTART_JOB, gates.ELASTIC_JOBSET)
+OPTIONS = Options(health_address=None, features=gates.resolve(dict.fromkeys(GATES, True)))
+
+
+@dataclass
+class Checker:
+    """Looks for one kind of wrong. `see` and `end` call `report`."""
+
+    store: Store
+    scenario: Scenario
+    report: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        """What the checker remembers."""
+
+    def see(self, change: Change) -> None:
+        """Every change, in order, after it was made."""
+
+    def end(self) -> None:
+        """The world is still, and nothing can go wrong any more."""
+
+
+@dataclass
+class Outcome:
+    scenario: Scenario
+    store: Store
+    storm: Storm
+    violations: list[str] = field(default_factory=list)
+    writes: int = 0
+    """Effective ones of the first controller process."""
+
+
+def play(
+    chooser: Chooser,
+    kinds: frozenset[str] = frozenset(faults.KINDS),
+    *,
+    checkers: Sequence[type[Checker]],
+    given: Scenario | None = None,
+    crash_at: int = 0,
+    manager: type[Manager] = Manager,
+) -> Outcome:
+    """Runs a world to its end, in virtual time. `given` is the scenario, else it is chosen too; `crash_at` makes the
+    first controller die after so many effective writes, whatever the chooser says."""
+    before = random.getstate()
+    random.seed(0)  # the client's jitter: the same world goes the same way each time
+    try:
+        return clock.run(_World(chooser, kinds, checkers, given, crash_at, manager).run())
+    finally:
+        random.setstate(before)
+
+
+class _World:
+    def __init__(
+        self,
+        chooser: Chooser,
+        kinds: frozenset[str],
+        checkers: Sequence[type[Checker]],
+        given: Scenario | None,
+        crash_at: int,
+        manager: type[Manager],
+    ) -> None:
+        self._choices = Choices(chooser)
+        self._kinds = kinds
+        self._checkers = checkers
+        self._scenario = given or scenario(self._choices)
+        self._crash_at = crash_at
+        self._manager = manager
+        self._skew = timedelta()
+
+    async def run(self) -> Outcome:
+        self._server = server = Server()
+        self._storm = Storm(self._choices, self._kinds)
+        outcome = Outcome(self._scenario, server.store, self._storm)
+        self._report = outcome.violations.append
+        checkers = [make(server.store, self._scenario, self._reporter(make)) for make in self._checkers]
+        for checker in checkers:
+            server.store.listen(checker.see)
+        workers = [Collector(server), JobController(server), Scheduler(server), Kubelet(server, self._scenario.fate)]
+        for worker in workers:
+            worker.start()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                script = tasks.create_task(self._script())
+                controllers = tasks.create_task(self._controllers())
+                await asyncio.sleep(STORM_SECONDS)
+                self._storm.heal()
+                server.unserved.clear()
+                await script
+                self._healed.set()
+                await self._rest()
+                for checker in checkers:
+                    checker.end()
+                controllers.cancel()
+        finally:
+            for worker in workers:
+                worker.stop()
+        outcome.writes = self._first.writes
+        return outcome
+
+    def _reporter(self, make: type[Checker]) -> Callable[[str], None]:
+        return lambda text: self._report(f"{make.__name__}: {text}")
+
+    # What the users do
+
+    async def _script(self) -> None:
+        self._server.create("jobsets", NAMESPACE, self._scenario.jobset)
+        for step in self._scenario.steps:
+            await asyncio.sleep(max(0.0, step.at - asyncio.get_running_loop().time()))
+            self._act(step)
+
+    def _act(self, step: Step) -> None:
+        with suppress(Refusal):
+            match step.action:
+                case "suspend" | "resume":
+                    self._server.patch(JOBSET, {"spec": {"suspend": step.action == "suspend"}})
+                case "delete":
+                    self._server.delete(JOBSET, {"propagationPolicy": "Background"})
+                case "recreate":
+                    if self._server.store.get(JOBSET) is None:
+                        self._server.create("jobsets", NAMESPACE, self._scenario.jobset)
+                case "grow" | "shrink":
+                    self._resize(2 if step.action == "grow" else 1)
+
+    def _resize(self, pods: int) -> None:
+        jobset = self._server.store.get(JOBSET)
+        if jobset is None or jobset["status"].get("terminalState"):
+            return  # admission refuses it
+        replicated_jobs = [_resized(r, pods) for r in jobset["spec"]["replicatedJobs"]]
+        self._server.patch(JOBSET, {"spec": {"replicatedJobs": replicated_jobs}})
+
+    # What becomes of the controller
+
+    async def _controllers(self) -> None:
+        """One process after the other: a crash ends one, and the next one knows nothing of it. In a handover the next
+        one starts while the last one still believes to lead."""
+        self._healed = asyncio.Event()
+        crashes = 0
+        self._first = transport = self._transport(1, self._crash_at or self._when_to_crash())
+        running = asyncio.create_task(self._live(transport))
+        asides = asyncio.create_task(self._asides())
+        try:
+            while True:
+                await transport.crashed.wait()
+                self._storm.seen[faults.CRASH] += 1
+                crashes += 1
+                old = running
+                is_last = crashes >= CRASHES_MAX or self._storm.is_over
+                transport = self._transport(crashes + 1, 0 if is_last or self._crash_at else self._when_to_crash())
+                running = asyncio.create_task(self._live(transport))
+                await _ended(old)
+        finally:
+            await _ended(asides)
+            await _ended(running)
+
+    def _when_to_crash(self) -> int:
+        if faults.CRASH not in self._kinds or not self._choices.happens(40, "does the controller crash"):
+            return 0
+        return 1 + self._choices.up_to(15, "after which write")
+
+    def _transport(self, number: int, crash_at: int) -> FaultyTransport:
+        return FaultyTransport(self._server, self._storm, f"controller-{number}", crash_at=crash_at)
+
+    async def _live(self, transport: FaultyTransport) -> None:
+        async with Client(transport) as client:
+            manager = self._manager(client, OPTIONS, now=lambda: clock.now() + self._skew, cpu_clock=lambda: 0.0)
+            await manager.run(asyncio.Event())
+
+    async def _asides(self) -> None:
+        """Faults that are no request's: clock jumps, foreign edits, a missing API, a second controller."""
+        handed: asyncio.Task[None] | None = None
+        try:
+            while not self._storm.is_over:
+                await asyncio.sleep(1.0)
+                kind = self._storm.fault((faults.CLOCK, faults.FOREIGN, faults.UNSERVED, faults.HANDOVER), 15)
+                if kind == faults.CLOCK:
+                    self._skew = timedelta(seconds=self._choices.one_of((0, 30, -30, 3600), "clock"))
+                elif kind == faults.FOREIGN:
+                    self._foreign_edit()
+                elif kind == faults.UNSERVED:
+                    self._server.unserved ^= {"workloads", "podgroups"}
+                    self._server.end_watches()
+                elif kind == faults.HANDOVER and handed is None:
+                    handed = asyncio.create_task(self._live(self._transport(9, 0)))
+                elif kind == faults.HANDOVER and handed is not None:
+                    await _ended(handed)
+                    handed = None
+        finally:
+            if handed is not None:
+                await _ended(handed)
+        self._skew = timedelta()
+
+    def _foreign_edit(self) -> None:
+        """Somebody with rights and no idea. Nothing of it may do lasting harm."""
+        plural = self._choices.one_of(("pods", "jobs", "podgroups", "workloads", "services"), "what is edited")
+        names = [_name(plural, obj) for obj in self._server.store.of(plural)]
+        if not names:
+            return
+        name = self._choices.one_of(names, "which one")
+        is_deleted = self._choices.happens(70, "deleted")
+        with suppress(Refusal), self._server.store.acting("stranger"):
+            if is_deleted:
+                self._server.delete(name, {"propagationPolicy": "Background"})
+            else:
+                self._server.patch(name, {"metadata": {"labels": {"stranger": "was-here"}}})
+
+    # The end
+
+    async def _rest(self) -> None:
+        """Waits until nothing is written, then longer, and nothing may be."""
+        store, loop = self._server.store, asyncio.get_running_loop()
+        begin, seen, since = loop.time(), store.version, loop.time()
+        while loop.time() - since < STILL_SECONDS:
+            await asyncio.sleep(5.0)
+            if store.version != seen:
+                seen, since = store.version, loop.time()
+            if loop.time() - begin > REST_SECONDS_MAX:
+                self._report(f"World: not at rest after {REST_SECONDS_MAX:g} s; last: {store.history[-1].name}")
+                return
+        await asyncio.sleep(QUIET_SECONDS)
+        if store.version != seen:
+            late = store.history[-1]
+            self._report(f"World: a quiet world was written to: {late.type} {late.name} by {late.actor}")
+
+
+def _name(plural: str, obj: Manifest) -> Name:
+    return Name(plural, obj["metadata"]["namespace"], obj["metadata"]["name"])
+
+
+def _resized(replicated_job: Manifest, pods: int) -> Manifest:
+    spec = {**replicated_job["template"]["spec"], "parallelism": pods, "completions": pods}
+    return {**replicated_job, "template": {**replicated_job["template"], "spec": spec}}
+
+
+async def _ended(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
