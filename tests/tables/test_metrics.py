@@ -60,7 +60,8 @@ def read(text: str) -> Samples:
 def sources_of(manager: Manager) -> Sources:
     now = asyncio.get_running_loop().time
     answers = manager._client.answers
-    return Sources(manager.reconciler.counters, manager._queue, manager.caches, Reviews(), answers, "server:6443", now)
+    counters, queue, caches, leads = manager.reconciler.counters, manager._queue, manager.caches, manager.leads
+    return Sources(counters, queue, caches, Reviews(), answers, "server:6443", now, leads)
 
 
 def page_of(manager: Manager) -> Samples:

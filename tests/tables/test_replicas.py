@@ -11,6 +11,7 @@ from pyjobset.kube.requests import Request
 from tests.builders import replicated_job
 from tests.controller_world import GANG, manifest, until
 from tests.replicas import ELECTION, LEASE, TAKEOVER_SECONDS, Replica, World, replicated
+from tests.tables.test_metrics import page_of
 
 
 async def ended(replica: Replica, seconds: float) -> None:
@@ -42,6 +43,20 @@ def test_a_follower_is_ready_and_warm_and_writes_nothing() -> None:
         assert (after["acquireTime"], after["leaseTransitions"]) == (before["acquireTime"], 0)
 
     assert replicated(case).violations == []
+
+
+def test_metrics_tell_who_leads() -> None:
+    async def case(world: World) -> None:
+        leader, follower = await world.pair()
+        assert leader.manager.leads() == {ELECTION.name: True}
+        assert follower.manager.leads() == {ELECTION.name: False}
+        assert page_of(leader.manager)[f'leader_election_master_status{{name="{ELECTION.name}"}}'] == 1
+        assert page_of(follower.manager)[f'leader_election_master_status{{name="{ELECTION.name}"}}'] == 0
+        leader.fault = "hang"
+        await asyncio.sleep(ELECTION.renew_deadline_seconds)
+        assert leader.manager.leads() == {ELECTION.name: False}
+
+    replicated(case)
 
 
 def test_a_leader_that_stops_hands_over_after_its_last_write() -> None:

@@ -142,6 +142,11 @@ class Manager:
         """Why it should be restarted; empty while it works."""
         return "" if self._is_stopping else self._liveness.problem()
 
+    def leads(self) -> dict[str, bool]:
+        """Whether this replica leads, by the Lease; empty without leader election."""
+        leadership = self._leadership
+        return {} if leadership is None else {self._options.leader_election.name: leadership.is_leading}
+
     def _health(self) -> AbstractContextManager[Any]:
         options = self._options
         if options.health_address is None:
@@ -177,6 +182,7 @@ class Manager:
             client.answers,
             host=client.server.partition("://")[2],
             now=asyncio.get_running_loop().time,
+            leads=self.leads,
         )
         return serving(self._options.metrics, sources, client)
 

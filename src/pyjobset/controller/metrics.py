@@ -92,6 +92,12 @@ REVIEWS = Family(
     "Admission reviews by verdict: allowed, denied, malformed (no review) or failed (a bug; it denies).",
     ("webhook", "verdict"),
 )
+LEADER = Family(
+    "leader_election_master_status",
+    "gauge",
+    "1 while this replica leads, 0 while it follows, by the Lease. Absent without leader election.",
+    ("name",),
+)
 BUILD = Family("pyjobset_build_info", "gauge", "1; its label is the version of the controller.", ("version",))
 
 FAMILIES = (
@@ -100,7 +106,7 @@ FAMILIES = (
     *(QUEUE_DEPTH, QUEUE_ADDS, QUEUE_SECONDS),
     *(REQUESTS, WATCHES, CACHE_OBJECTS, CACHE_FOLLOWING),
     *(REVIEW_SECONDS, REVIEWS),
-    BUILD,
+    *(LEADER, BUILD),
 )
 """All but those of the process itself (process_...), which the library has."""
 

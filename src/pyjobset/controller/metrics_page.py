@@ -37,6 +37,8 @@ class Sources:
     answers: Mapping[tuple[str, int], int]
     host: str
     now: Callable[[], float]
+    leads: Callable[[], Mapping[str, bool]] = dict
+    """Whether this replica leads, by the Lease."""
 
 
 class Page(Collector):
@@ -85,6 +87,7 @@ class Page(Collector):
         yield table.CACHE_FOLLOWING, {name: float(cache.is_following) for name, cache in caches.items()}
         yield table.REVIEW_SECONDS, {(webhook,): seconds for webhook, seconds in of.reviews.seconds.items()}
         yield table.REVIEWS, {(path, verdict): count for (path, verdict), count in of.reviews.verdicts.items()}
+        yield table.LEADER, {(name,): float(is_leading) for name, is_leading in of.leads().items()}
         yield table.BUILD, {(__version__,): 1}
 
 

@@ -10,23 +10,27 @@ import signal
 
 from pyjobset.controller import log as logs
 
+EXIT_CODE = 1
+"""Of a controller that was not given the time to end."""
+
 log = logs.Log(__name__)
 
 
 def install(stop: asyncio.Event) -> None:
     """In a running event loop, in the main thread."""
     loop = asyncio.get_running_loop()
-    endings = (signal.SIGTERM, signal.SIGINT)
+    is_told = False
 
-    def end() -> None:
-        stop.set()
-        for number in endings:
-            loop.remove_signal_handler(number)
-            # A handler, not the default: process 1 of a container does not get a signal that has none.
-            signal.signal(number, lambda *_: os._exit(1))
+    def end(*_: object) -> None:
+        # Not loop.add_signal_handler, which a blocked loop does not call. Python calls this one between two bytecodes.
+        nonlocal is_told
+        if is_told:
+            os._exit(EXIT_CODE)
+        is_told = True
+        loop.call_soon_threadsafe(stop.set)
 
-    for number in endings:
-        loop.add_signal_handler(number, end)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
     for number, steps in ((signal.SIGUSR1, 1), (signal.SIGUSR2, -1)):
         loop.add_signal_handler(number, _change_level, steps)
 

@@ -1,0 +1,270 @@
+"""Several controllers on real Kubernetes: who leads after a kill, a stop and a pause, also against client-go."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pyjobset.controller.options import LeaderElection
+from pyjobset.localplane.options import NodeLayout
+from pyjobset.localplane.plane import Plane
+from pyjobset.localplane.ports import draw
+from pyjobset.localplane.processes import command_line
+from tests.server.plane import MakePlane, wait_for
+from tests.server.test_controller import Cluster, Object, manifest, replicated_job
+from tests.server.test_controller_crash import writes
+
+NAMESPACE = "jobset-system"
+LEASE = LeaderElection().name
+LEASE_SECONDS, DEADLINE_SECONDS, RETRY_SECONDS = 6, 4, 1
+SLOWNESS_SECONDS = 3
+"""Of this machine, beyond what the protocol takes."""
+
+
+@dataclass
+class Replica:
+    process: subprocess.Popen[bytes]
+    identity: str
+    health_port: int
+    log: Path
+
+    def signal(self, number: signal.Signals) -> None:
+        os.kill(self.process.pid, number)
+
+
+Start = Callable[..., Replica]
+
+
+@pytest.fixture
+def plane(make_plane: MakePlane) -> Plane:
+    made = make_plane(layout=NodeLayout(count=2))
+    made.run_kubectl("create", "namespace", NAMESPACE)
+    return made
+
+
+@pytest.fixture
+def cluster(plane: Plane) -> Cluster:
+    return Cluster(plane.run_kubectl, "default")
+
+
+@pytest.fixture
+def start(plane: Plane, tmp_path: Path) -> Iterator[Start]:
+    """`start(user="")` is a ready controller that elects, as that user."""
+    started: list[Replica] = []
+
+    def start(*flags: str, user: str = "") -> Replica:
+        folder = tmp_path / f"replica-{len(started)}"
+        folder.mkdir()
+        port = draw(set())
+        config = {
+            "apiVersion": "config.jobset.x-k8s.io/v1alpha1",
+            "kind": "Configuration",
+            "metrics": {"bindAddress": "0"},
+            "health": {"healthProbeBindAddress": f"127.0.0.1:{port}"},
+            "leaderElection": {
+                "leaderElect": True,
+                "resourceNamespace": NAMESPACE,
+                "leaseDuration": f"{LEASE_SECONDS}s",
+                "renewDeadline": f"{DEADLINE_SECONDS}s",
+                "retryPeriod": f"{RETRY_SECONDS}s",
+            },
+        }
+        (folder / "config.json").write_text(json.dumps(config))
+        access = yaml.safe_load(plane.kubeconfig.read_text())
+        if user:
+            access["users"][0]["user"]["as"] = user
+        (folder / "kubeconfig").write_text(yaml.safe_dump(access))
+        log = folder / "log"
+        words = ["--config", str(folder / "config.json"), "--kubeconfig", str(folder / "kubeconfig"), *flags]
+        with log.open("wb") as output:
+            process = subprocess.Popen([sys.executable, "-m", "pyjobset.cli.main", "controller", *words], stderr=output)
+        made = Replica(process, "", port, log)
+        started.append(made)
+        wait_for(lambda: "Waiting for leadership" in log.read_text(), "a controller that is ready to lead")
+        made.identity = log.read_text().rpartition("identity=")[2].split()[0]
+        return made
+
+    yield start
+    for replica in started:
+        if replica.process.poll() is None:
+            replica.signal(signal.SIGCONT)
+            replica.process.kill()
+            replica.process.wait(30)
+
+
+def spec(cluster: Cluster) -> Object:
+    found: Object = Cluster(cluster._kubectl, NAMESPACE).get("lease", LEASE)["spec"]
+    return found
+
+
+def holder(cluster: Cluster) -> str:
+    try:
+        return str(spec(cluster).get("holderIdentity", ""))
+    except AssertionError:  # there is none yet
+        return ""
+
+
+def leads(cluster: Cluster, replica: Replica, seconds: float = LEASE_SECONDS + 2 * RETRY_SECONDS) -> float:
+    """How long it took."""
+    began = time.monotonic()
+    wait_for(lambda: holder(cluster) == replica.identity, "a new leader", seconds + SLOWNESS_SECONDS)
+    return time.monotonic() - began
+
+
+def works(cluster: Cluster, name: str) -> None:
+    cluster.apply(manifest(name, replicated_job("w", "sleep infinity")))
+    wait_for(lambda: f"Job/{name}-w-0" in cluster.names("jobs"), "the Job")
+
+
+def test_a_killed_leader_is_followed_after_its_lease_and_a_stopped_one_at_once(cluster: Cluster, start: Start) -> None:
+    first = start()
+    leads(cluster, first)
+    second = start()
+    works(cluster, "one")
+    assert holder(cluster) == first.identity
+    first.signal(signal.SIGKILL)
+    took = leads(cluster, second)
+    assert took > LEASE_SECONDS - 2 * RETRY_SECONDS, "nobody takes a Lease before its end"
+    works(cluster, "two")
+    third = start()
+    second.signal(signal.SIGTERM)
+    began = time.monotonic()
+    assert second.process.wait(10) == 0
+    assert "Lease released" in second.log.read_text()
+    leads(cluster, third, 2 * RETRY_SECONDS)
+    assert time.monotonic() - began < LEASE_SECONDS
+    works(cluster, "three")
+    assert spec(cluster)["leaseTransitions"] == 2
+
+
+def test_a_leader_that_wakes_up_late_writes_nothing(plane: Plane, cluster: Cluster, start: Start) -> None:
+    """It is stopped in the middle of 600 Jobs, and loses its rights meanwhile: each write of it would be a 403."""
+    cluster.run("create", "clusterrolebinding", "a", "--clusterrole=cluster-admin", "--user=a")
+    first = start("--kube-api-qps=30", "--kube-api-burst=30", user="a")
+    leads(cluster, first)
+    second = start()
+    cluster.apply(manifest("big", replicated_job("w", "sleep infinity", 600)))
+    wait_for(lambda: len(cluster.names("jobs")) > 60, "the first Jobs")
+    first.signal(signal.SIGSTOP)
+    assert len(cluster.names("jobs")) < 300, "it is not in the middle any more"
+    leads(cluster, second)
+    cluster.run("delete", "clusterrolebinding", "a")
+
+    def may_nothing() -> bool:
+        return plane.run_kubectl("auth", "can-i", "create", "jobs", "--as=a").stdout.strip() == "no"
+
+    wait_for(may_nothing, "the end of its rights")
+    before = writes(plane)
+    first.signal(signal.SIGCONT)
+    assert first.process.wait(10) == 1
+    assert "leadership lost" in first.log.read_text()
+    wait_for(lambda: len(cluster.names("jobs")) == 600, "the Jobs", 60)
+    assert holder(cluster) == second.identity
+    refused = {what: count for what, count in (writes(plane) - before).items() if what[3] == "403"}
+    assert refused == {}
+
+
+def test_it_and_kubernetes_own_leader_election_exclude_each_other(
+    plane: Plane, cluster: Cluster, start: Start, tmp_path: Path
+) -> None:
+    """A scheduler that elects by our Lease stands for the original controller: it has the same client-go."""
+    pid = next(c.pid for c in plane.status().components if c.name == "kube-scheduler")
+    program = command_line(pid)[0]
+    log = tmp_path / "scheduler.log"
+
+    def other() -> subprocess.Popen[bytes]:
+        durations = [
+            f"--leader-elect-lease-duration={LEASE_SECONDS}s",
+            f"--leader-elect-renew-deadline={DEADLINE_SECONDS}s",
+            f"--leader-elect-retry-period={RETRY_SECONDS}s",
+        ]
+        names = [f"--leader-elect-resource-namespace={NAMESPACE}", f"--leader-elect-resource-name={LEASE}"]
+        access = [f"--{name}={plane.kubeconfig}" for name in ("kubeconfig", "authentication-kubeconfig")]
+        access += [f"--authorization-kubeconfig={plane.kubeconfig}", "--secure-port=0"]
+        with log.open("wb") as output:
+            return subprocess.Popen([program, "--leader-elect", *names, *durations, *access], stderr=output)
+
+    scheduler = other()
+    try:
+        first = wait_for(lambda: holder(cluster), "the scheduler leads")
+        ours = start()
+        cluster.apply(manifest("js", replicated_job("w", "sleep infinity")))
+        renewed = spec(cluster)["renewTime"]
+        wait_for(lambda: spec(cluster)["renewTime"] > renewed, "it renews")
+        assert holder(cluster) == first
+        assert cluster.names("jobs") == set()
+        scheduler.kill()
+        leads(cluster, ours)
+        wait_for(lambda: "Job/js-w-0" in cluster.names("jobs"), "the Job")
+        scheduler.wait(10)
+        scheduler = other()
+        wait_for(lambda: "attempting to acquire" in log.read_text().lower(), "it waits for the Lease")
+        renewed = spec(cluster)["renewTime"]
+        wait_for(lambda: spec(cluster)["renewTime"] > renewed, "we renew")
+        assert holder(cluster) == ours.identity
+        ours.signal(signal.SIGTERM)
+        assert ours.process.wait(10) == 0
+        began = time.monotonic()
+        assert wait_for(lambda: holder(cluster) not in ("", ours.identity), "the scheduler leads", LEASE_SECONDS)
+        assert time.monotonic() - began < LEASE_SECONDS - RETRY_SECONDS
+        assert spec(cluster)["leaseTransitions"] == 2
+    finally:
+        scheduler.kill()
+        scheduler.wait(10)
+
+
+ROLE: Any = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "patch"]}
+
+
+def test_three_verbs_are_enough(plane: Plane, cluster: Cluster, start: Start) -> None:
+    """Everything else that this user may do is reading, so that the controller is ready."""
+    rbac = "rbac.authorization.k8s.io"
+    metadata = {"name": "elector", "namespace": NAMESPACE}
+    subject = {"apiGroup": rbac, "kind": "User", "name": "elector"}
+    reading = {"apiGroups": ["*"], "resources": ["jobsets", "jobs", "services", "persistentvolumeclaims"]}
+    reading_more = {"apiGroups": ["*"], "resources": ["workloads", "podgroups", "pods"]}
+    cluster.apply(
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": "reader"},
+            "rules": [{**rule, "verbs": ["list", "watch"]} for rule in (reading, reading_more)],
+        },
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "reader"},
+            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "reader"},
+            "subjects": [subject],
+        },
+    )
+    lease_rights: list[Object] = [
+        {"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": metadata, "rules": [ROLE]},
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "RoleBinding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "elector"},
+            "subjects": [subject],
+        },
+    ]
+    done = plane.run_kubectl(
+        "apply", "-f", "-", stdin=json.dumps({"kind": "List", "apiVersion": "v1", "items": lease_rights})
+    )
+    assert done.returncode == 0, done.stderr
+    replica = start(user="elector")
+    leads(cluster, replica)
+    renewed = spec(cluster)["renewTime"]
+    wait_for(lambda: spec(cluster)["renewTime"] > renewed, "a renewal")
+    replica.signal(signal.SIGTERM)
+    assert replica.process.wait(10) == 0
+    assert holder(cluster) == ""
