@@ -8,6 +8,7 @@ Checkers see every change, and the end. What they find are violations, told with
 """
 
 import asyncio
+import gc
 import random
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -33,9 +34,12 @@ from pyjobset.simulation.store import Change, Name, Store
 STORM_SECONDS = 30.0
 STILL_SECONDS = 330.0
 """Longer than the controller ever waits before it tries something again."""
+LOOK_SECONDS = 5.0
 REST_SECONDS_MAX = 3600.0
 QUIET_SECONDS = 700.0
 """Longer than the controller's resync."""
+QUIET_PERCENT = 5
+"""Of the worlds have such a time in the end: it costs more than all the rest."""
 CRASHES_MAX = 3
 JOBSET = Name("jobsets", NAMESPACE, NAME)
 GATES = (gates.WORKLOAD_AWARE_SCHEDULING, gates.RESTART_JOB, gates.ELASTIC_JOBSET)
@@ -65,9 +69,11 @@ class Outcome:
     scenario: Scenario
     store: Store
     storm: Storm
+    changes: list[Change] = field(default_factory=list)
+    """All of them, also those that the server has forgotten."""
     violations: list[str] = field(default_factory=list)
-    writes: int = 0
-    """Effective ones of the first controller process."""
+    writes: list[int] = field(default_factory=list)
+    """Effective ones of each controller process."""
 
 
 def play(
@@ -76,17 +82,17 @@ def play(
     *,
     checkers: Sequence[type[Checker]],
     given: Scenario | None = None,
-    crash_at: int = 0,
-    manager: type[Manager] = Manager,
+    crash_at: Sequence[int] = (),
 ) -> Outcome:
-    """Runs a world to its end, in virtual time. `given` is the scenario, else it is chosen too; `crash_at` makes the
-    first controller die after so many effective writes, whatever the chooser says."""
+    """Runs a world to its end, in virtual time. `given` is the scenario, else it is chosen too; `crash_at` makes one
+    controller process after the other die after so many effective writes, whatever the chooser says."""
     before = random.getstate()
     random.seed(0)  # the client's jitter: the same world goes the same way each time
     try:
-        return clock.run(_World(chooser, kinds, checkers, given, crash_at, manager).run())
+        return clock.run(_World(chooser, kinds, checkers, given, crash_at).run())
     finally:
         random.setstate(before)
+        gc.unfreeze()  # the manager freezes what it has cached: a process runs many worlds
 
 
 class _World:
@@ -96,15 +102,14 @@ class _World:
         kinds: frozenset[str],
         checkers: Sequence[type[Checker]],
         given: Scenario | None,
-        crash_at: int,
-        manager: type[Manager],
+        crash_at: Sequence[int],
     ) -> None:
         self._choices = Choices(chooser)
         self._kinds = kinds
         self._checkers = checkers
         self._scenario = given or scenario(self._choices)
-        self._crash_at = crash_at
-        self._manager = manager
+        self._crash_at = list(crash_at)
+        self._transports: list[FaultyTransport] = []
         self._skew = timedelta()
 
     async def run(self) -> Outcome:
@@ -113,6 +118,7 @@ class _World:
         outcome = Outcome(self._scenario, server.store, self._storm)
         self._report = outcome.violations.append
         checkers = [make(server.store, self._scenario, self._reporter(make)) for make in self._checkers]
+        server.store.listen(outcome.changes.append)
         for checker in checkers:
             server.store.listen(checker.see)
         workers = [Collector(server), JobController(server), Scheduler(server), Kubelet(server, self._scenario.fate)]
@@ -134,7 +140,7 @@ class _World:
         finally:
             for worker in workers:
                 worker.stop()
-        outcome.writes = self._first.writes
+        outcome.writes = [transport.writes for transport in self._transports]
         return outcome
 
     def _reporter(self, make: type[Checker]) -> Callable[[str], None]:
@@ -175,7 +181,7 @@ class _World:
         one starts while the last one still believes to lead."""
         self._healed = asyncio.Event()
         crashes = 0
-        self._first = transport = self._transport(1, self._crash_at or self._when_to_crash())
+        transport = self._transport()
         running = asyncio.create_task(self._live(transport))
         asides = asyncio.create_task(self._asides())
         try:
@@ -185,7 +191,7 @@ class _World:
                 crashes += 1
                 old = running
                 is_last = crashes >= CRASHES_MAX or self._storm.is_over
-                transport = self._transport(crashes + 1, 0 if is_last or self._crash_at else self._when_to_crash())
+                transport = self._transport(may_crash=not is_last)
                 running = asyncio.create_task(self._live(transport))
                 await _ended(old)
         finally:
@@ -193,16 +199,22 @@ class _World:
             await _ended(running)
 
     def _when_to_crash(self) -> int:
+        if self._crash_at:
+            return self._crash_at.pop(0)
         if faults.CRASH not in self._kinds or not self._choices.happens(40, "does the controller crash"):
             return 0
         return 1 + self._choices.up_to(15, "after which write")
 
-    def _transport(self, number: int, crash_at: int) -> FaultyTransport:
-        return FaultyTransport(self._server, self._storm, f"controller-{number}", crash_at=crash_at)
+    def _transport(self, *, may_crash: bool = True) -> FaultyTransport:
+        number = len(self._transports) + 1
+        crash_at = self._when_to_crash() if may_crash else 0
+        made = FaultyTransport(self._server, self._storm, f"controller-{number}", crash_at=crash_at)
+        self._transports.append(made)
+        return made
 
     async def _live(self, transport: FaultyTransport) -> None:
         async with Client(transport) as client:
-            manager = self._manager(client, OPTIONS, now=lambda: clock.now() + self._skew, cpu_clock=lambda: 0.0)
+            manager = Manager(client, OPTIONS, now=lambda: clock.now() + self._skew, cpu_clock=lambda: 0.0)
             await manager.run(asyncio.Event())
 
     async def _asides(self) -> None:
@@ -220,7 +232,7 @@ class _World:
                     self._server.unserved ^= {"workloads", "podgroups"}
                     self._server.end_watches()
                 elif kind == faults.HANDOVER and handed is None:
-                    handed = asyncio.create_task(self._live(self._transport(9, 0)))
+                    handed = asyncio.create_task(self._live(self._transport(may_crash=False)))
                 elif kind == faults.HANDOVER and handed is not None:
                     await _ended(handed)
                     handed = None
@@ -250,13 +262,13 @@ class _World:
         store, loop = self._server.store, asyncio.get_running_loop()
         begin, seen, since = loop.time(), store.version, loop.time()
         while loop.time() - since < STILL_SECONDS:
-            await asyncio.sleep(5.0)
+            await asyncio.sleep(LOOK_SECONDS)
             if store.version != seen:
                 seen, since = store.version, loop.time()
             if loop.time() - begin > REST_SECONDS_MAX:
                 self._report(f"World: not at rest after {REST_SECONDS_MAX:g} s; last: {store.history[-1].name}")
                 return
-        await asyncio.sleep(QUIET_SECONDS)
+        await asyncio.sleep(QUIET_SECONDS if self._choices.happens(QUIET_PERCENT, "a long quiet time") else 0)
         if store.version != seen:
             late = store.history[-1]
             self._report(f"World: a quiet world was written to: {late.type} {late.name} by {late.actor}")
