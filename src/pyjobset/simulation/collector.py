@@ -5,7 +5,8 @@ foreground is gone when no dependent with blockOwnerDeletion is left.
 """
 
 from pyjobset.objects.meta import Manifest
-from pyjobset.simulation.server import FOREGROUND, Server
+from pyjobset.simulation.metadata import FOREGROUND
+from pyjobset.simulation.server import Server
 from pyjobset.simulation.store import Change, Name
 from pyjobset.simulation.worker import Worker
 

@@ -11,50 +11,97 @@ from typing import Any
 from pyjobset.objects import resources
 from pyjobset.objects.meta import Manifest, Struct
 from pyjobset.objects.resources import Resource
+from pyjobset.simulation.job_rules import check_job, check_job_status, fill_job, plain_job
 
 POD_GROUP_FINALIZER = "scheduling.k8s.io/podgroup-protection"
+CLAIM_FINALIZER = "kubernetes.io/pvc-protection"
+Check = Callable[[Manifest, Manifest], str]
+"""Given the old object and the new one: the field that may not become what it is, or nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     resource: Resource[Struct]
-    has_status: bool = True
-    """A status subresource: a create drops the status, and each of the two kinds of write leaves the other's part."""
-    has_generation: bool = True
-    complete: Callable[[Manifest], Manifest] = lambda obj: obj
+    status: Manifest | None = None
+    """That of a new object. None: no status subresource. With one, a create drops the given status, and each of the
+    two kinds of write leaves the other's part."""
+    is_metadata_kept: bool = False
+    """A write of status leaves metadata alone too, a wrong uid is not noticed."""
+    has_generation: bool = False
+    is_told_when_gone: bool = False
+    """The answer to a delete is the last state of the object, also when it is gone."""
+    fill: Callable[[Manifest], Manifest] = lambda obj: obj
     """Defaults and finalizers at creation."""
-    frozen: Callable[[Manifest], Any] = lambda _: None
-    """What may not change."""
+    plain: Callable[[Manifest], Manifest] = lambda obj: obj
+    """Defaults that come back when they are removed."""
+    check: Check = lambda _old, _new: ""
+    check_status: Check = lambda _old, _new: ""
 
 
-def _job(job: Manifest) -> Manifest:
-    """batch/v1 defaults, and the selector with the labels that it needs."""
-    metadata, spec = job["metadata"], job.get("spec") or {}
-    defaults: Manifest = {"backoffLimit": 6, "completionMode": "NonIndexed", "suspend": False}
-    if spec.get("parallelism") is None:
-        defaults["parallelism"] = 1
-        if spec.get("completions") is None:
-            defaults["completions"] = 1
-    template = spec.get("template") or {}
-    if not spec.get("manualSelector"):
-        uid, name = metadata["uid"], metadata["name"]
-        generated = {
-            "batch.kubernetes.io/controller-uid": uid,
-            "controller-uid": uid,
-            "batch.kubernetes.io/job-name": name,
-            "job-name": name,
-        }
-        pod_metadata = template.get("metadata") or {}
-        labels = {**(pod_metadata.get("labels") or {}), **generated}
-        template = {**template, "metadata": {**pod_metadata, "labels": labels}}
-        defaults["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
-    return {**job, "spec": {**defaults, **spec, "template": template}}
+def _filled(value: Any, defaults: Manifest) -> Manifest:
+    """Null is as good as nothing."""
+    return defaults | {key: each for key, each in (value or {}).items() if each is not None}
 
 
-def _pod_group(group: Manifest) -> Manifest:
-    spec = {"disruptionMode": {"single": {}}, "priority": 0, **(group.get("spec") or {})}
-    finalizers = [*(group["metadata"].get("finalizers") or ()), POD_GROUP_FINALIZER]
-    return {**group, "metadata": {**group["metadata"], "finalizers": finalizers}, "spec": spec}
+def _with_finalizer(obj: Manifest, finalizer: str) -> Manifest:
+    metadata = obj["metadata"]
+    return {**obj, "metadata": {**metadata, "finalizers": [*(metadata.get("finalizers") or ()), finalizer]}}
+
+
+def _plain_pod_group(group: Manifest) -> Manifest:
+    return {**group, "spec": _filled(group.get("spec"), {"disruptionMode": {"single": {}}, "priority": 0})}
+
+
+def _fill_pod_group(group: Manifest) -> Manifest:
+    return _with_finalizer(_plain_pod_group(group), POD_GROUP_FINALIZER)
+
+
+def _fill_claim(claim: Manifest) -> Manifest:
+    return _with_finalizer(claim, CLAIM_FINALIZER)
+
+
+def _plain_jobset(jobset: Manifest) -> Manifest:
+    """The defaults of the CRD's schema. Those of the webhook are another matter: there is none here."""
+    spec: Manifest = _filled(jobset.get("spec"), {"network": {}, "successPolicy": {"operator": "All"}})
+    spec["network"] = _filled(spec["network"], {"enableDNSHostnames": True, "publishNotReadyAddresses": True})
+    spec.setdefault("startupPolicy", {"startupPolicyOrder": "AnyOrder"})
+    if "failurePolicy" in spec:
+        spec["failurePolicy"] = _filled(spec["failurePolicy"], {"maxRestarts": 0, "restartStrategy": "Recreate"})
+    if "coordinator" in spec:
+        spec["coordinator"] = _filled(spec["coordinator"], {"jobIndex": 0, "podIndex": 0})
+    spec["replicatedJobs"] = [
+        _filled(each, {"replicas": 1, "groupName": "default"}) for each in spec.get("replicatedJobs") or ()
+    ]
+    return {**jobset, "spec": spec}
+
+
+_FIXED = ("network", "failurePolicy", "startupPolicy", "coordinator", "managedBy", "scheduling", "successPolicy")
+
+
+def _check_jobset(old: Manifest, new: Manifest) -> str:
+    """The CRD's own rules of change. The webhook's are more."""
+    for field in (*_FIXED, "volumeClaimPolicies"):
+        if new["spec"].get(field) != old["spec"].get(field):
+            return f"spec.{field}"
+    before = {each["name"]: each.get("dependsOn") or None for each in old["spec"]["replicatedJobs"]}
+    for each in new["spec"]["replicatedJobs"]:
+        if (each.get("dependsOn") or None) != before.get(each["name"], each.get("dependsOn") or None):
+            return "spec.replicatedJobs"
+    return ""
+
+
+def _check_fixed(old: Manifest, new: Manifest) -> str:
+    return "spec" if new.get("spec") != old.get("spec") else ""
+
+
+def _check_claim(old: Manifest, new: Manifest) -> str:
+    """A class may be given later. A bound claim could also grow: here none is bound."""
+    given = {"storageClassName": new["spec"].get("storageClassName")}
+    return _check_fixed({**old, "spec": {**given, **old["spec"]}}, {**new, "spec": {**given, **new["spec"]}})
+
+
+def _check_but_quorum(old: Manifest, new: Manifest) -> str:
+    return "spec" if _without_quorum(new.get("spec")) != _without_quorum(old.get("spec")) else ""
 
 
 def _without_quorum(spec: Any) -> Any:
@@ -66,13 +113,44 @@ def _without_quorum(spec: Any) -> Any:
 KINDS: Mapping[str, Kind] = {
     kind.resource.plural: kind
     for kind in (
-        Kind(resources.JOBSETS),
-        Kind(resources.JOBS, complete=_job),
-        Kind(resources.SERVICES, has_generation=False),
-        Kind(resources.CLAIMS, has_generation=False),
-        Kind(resources.PODS),
-        Kind(resources.WORKLOADS, has_status=False, frozen=lambda o: _without_quorum(o.get("spec"))),
-        Kind(resources.POD_GROUPS, complete=_pod_group, frozen=lambda o: _without_quorum(o.get("spec"))),
-        Kind(resources.EVENTS, has_status=False, has_generation=False),
+        Kind(
+            resources.JOBSETS,
+            status={},
+            is_metadata_kept=True,
+            has_generation=True,
+            fill=_plain_jobset,
+            plain=_plain_jobset,
+            check=_check_jobset,
+        ),
+        Kind(
+            resources.JOBS,
+            status={},
+            has_generation=True,
+            fill=fill_job,
+            plain=plain_job,
+            check=check_job,
+            check_status=check_job_status,
+        ),
+        Kind(resources.SERVICES, status={}, is_told_when_gone=True),
+        Kind(
+            resources.CLAIMS, status={"phase": "Pending"}, is_told_when_gone=True, fill=_fill_claim, check=_check_claim
+        ),
+        Kind(
+            resources.PODS,
+            status={"phase": "Pending"},
+            has_generation=True,
+            is_told_when_gone=True,
+            check=_check_fixed,
+        ),
+        Kind(resources.WORKLOADS, check=_check_but_quorum),
+        Kind(
+            resources.POD_GROUPS,
+            status={},
+            is_metadata_kept=True,
+            fill=_fill_pod_group,
+            plain=_plain_pod_group,
+            check=_check_but_quorum,
+        ),
+        Kind(resources.EVENTS),
     )
 }

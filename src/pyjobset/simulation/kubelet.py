@@ -59,7 +59,7 @@ class Kubelet(Worker):
         if "deletionTimestamp" in pod["metadata"]:
             gone_at = self._since.setdefault(f"{uid} deleted", now) + self.terminate_seconds
             if now >= gone_at or pod["status"].get("phase") in ENDED:
-                self.server.store.remove(key)
+                self.server.terminated(key)
             else:
                 self.wake(key, after_seconds=gone_at - now)
             return

@@ -8,6 +8,8 @@ from typing import Any
 
 from pyjobset.objects.meta import Manifest
 
+OPERATIONS = ("add", "replace", "remove", "test")
+
 
 class DoesNotApply(Exception):
     """A path is not there, or a test failed."""
@@ -30,19 +32,47 @@ def patched(value: Any, operations: Sequence[Manifest]) -> Any:
     """add, replace, remove and test. Raises DoesNotApply."""
     for operation in operations:
         path = [part.replace("~1", "/").replace("~0", "~") for part in operation["path"].split("/")[1:]]
+        if operation["op"] not in OPERATIONS:
+            raise NotImplementedError(f"the model knows no JSON patch operation {operation['op']!r}")
         if operation["op"] == "test":
-            if _at(value, path) != operation["value"]:
-                raise DoesNotApply(f"test of {operation['path']} failed")
+            _test(value, path, operation["value"])
         else:
             value = _changed(value, path, operation)
     return value
 
 
+def _test(value: Any, path: Sequence[str], wanted: Any) -> None:
+    *above, last = path
+    holder = _at(value, above)
+    is_absent = isinstance(holder, dict) and last not in holder
+    found = None if is_absent and wanted is None else _at(holder, [last])  # what is not there is null
+    if found != wanted:
+        raise DoesNotApply(f"a test of {last!r} failed")
+
+
+def applied(old: Manifest, body: Manifest) -> Manifest:
+    """Server-side apply of conditions, the only one that the controller does: lists are merged by their type."""
+    status = body.get("status") or {}
+    if not set(body) <= {"apiVersion", "kind", "metadata", "status"} or set(status) != {"conditions"}:
+        raise NotImplementedError("the model applies conditions of a status only")
+    if not set(body["metadata"]) <= {"name", "namespace", "uid", "resourceVersion"}:
+        raise NotImplementedError("the model applies no metadata")
+    wanted = {condition["type"]: condition for condition in status["conditions"]}
+    before = (old.get("status") or {}).get("conditions") or ()
+    kept = [{**each, **wanted.pop(each["type"], {})} for each in before]
+    conditions = [*kept, *wanted.values()]
+    return {
+        **old,
+        "metadata": {**old["metadata"], **body["metadata"]},
+        "status": {**(old.get("status") or {}), "conditions": conditions},
+    }
+
+
 def _at(value: Any, path: Sequence[str]) -> Any:
     for part in path:
         try:
-            value = value[int(part)] if isinstance(value, list) else value[part]
-        except (KeyError, IndexError, ValueError, TypeError) as error:
+            value = value[_index(part)] if isinstance(value, list) else value[part]
+        except (KeyError, IndexError, TypeError) as error:
             raise DoesNotApply(f"there is no {part!r}") from error
     return value
 
@@ -52,21 +82,31 @@ def _changed(value: Any, path: Sequence[str], operation: Manifest) -> Any:
         return operation["value"]
     key, *rest = path
     if isinstance(value, list):
-        index = len(value) if key == "-" else int(key)
-        if rest or operation["op"] == "replace":
-            changed = _changed(_at(value, [key]), rest, operation)
-            return [*value[:index], changed, *value[index + 1 :]]
-        if operation["op"] == "remove":
-            _at(value, [key])
-            return [*value[:index], *value[index + 1 :]]
-        return [*value[:index], operation["value"], *value[index:]]
+        return _changed_list(value, key, rest, operation)
     if not isinstance(value, dict):
         raise DoesNotApply(f"there is no {key!r}")
     if rest:
         return {**value, key: _changed(_at(value, [key]), rest, operation)}
-    if operation["op"] == "add":
-        return {**value, key: operation["value"]}
-    _at(value, [key])
-    if operation["op"] == "replace":
-        return {**value, key: operation["value"]}
-    return {k: v for k, v in value.items() if k != key}
+    if operation["op"] == "remove":
+        _at(value, [key])
+        return {k: v for k, v in value.items() if k != key}
+    return {**value, key: operation["value"]}  # Kubernetes also replaces a member that is not there
+
+
+def _changed_list(value: list[Any], key: str, rest: Sequence[str], operation: Manifest) -> Any:
+    is_new = operation["op"] == "add" and not rest
+    index = len(value) if key == "-" and is_new else _index(key)
+    if index >= len(value) + is_new:
+        raise DoesNotApply(f"there is no {key!r}")
+    before, after = value[:index], value[index:]
+    if is_new:
+        return [*before, operation["value"], *after]
+    if operation["op"] == "remove" and not rest:
+        return [*before, *after[1:]]
+    return [*before, _changed(after[0], rest, operation), *after[1:]]
+
+
+def _index(key: str) -> int:
+    if not key.isdigit():
+        raise DoesNotApply(f"{key!r} is not a place in a list")
+    return int(key)

@@ -63,7 +63,7 @@ class Scheduler(Worker):
         chosen = members[:free]
         for pod in chosen:
             metadata = pod["metadata"]
-            self.server.patch(Name("pods", metadata["namespace"], metadata["name"]), {"spec": {"nodeName": NODE}})
+            self.server.bind(Name("pods", metadata["namespace"], metadata["name"]), NODE)
         if group:
             self._say(name, "True", "Scheduled", "")
         return len(chosen)

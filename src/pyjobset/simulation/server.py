@@ -14,28 +14,45 @@ from urllib.parse import parse_qs, unquote
 import msgspec
 
 from pyjobset.errors import Unavailable
-from pyjobset.kube.requests import PATCH_TYPES, Request
+from pyjobset.kube.requests import PATCH_TYPES, PatchKind, Request
 from pyjobset.kube.responses import Response, error_of
 from pyjobset.objects.meta import Manifest
-from pyjobset.simulation import clock
+from pyjobset.simulation import clock, metadata
 from pyjobset.simulation.kinds import KINDS, Kind
-from pyjobset.simulation.patches import DoesNotApply, merged, patched
+from pyjobset.simulation.patches import DoesNotApply, applied, merged, patched
 from pyjobset.simulation.selectors import Predicate, chosen
 from pyjobset.simulation.store import Change, Name, Store
 
-FOREGROUND = "foregroundDeletion"
 INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 LATENCY_SECONDS = 0.001
+PARAMETERS = {
+    "POST": {"fieldManager", "dryRun"},
+    "PATCH": {"fieldManager", "force"},
+    "DELETE": set[str](),
+    "GET": {"labelSelector", "fieldSelector", "limit"},
+    "WATCH": {"watch", "allowWatchBookmarks", "labelSelector", "fieldSelector", "resourceVersion", "timeoutSeconds"},
+    "LIST AND WATCH": {"sendInitialEvents", "resourceVersionMatch"},
+}
+"""Which are heard. Another one may change the answer: it is refused loudly, as every wish that is not modelled."""
+UNMODELLED = "the model API server does not know"
 
 
 class Refusal(Exception):
-    """An answer that is a failure."""
+    """An answer that is a failure. `field` is the one that is wrong."""
 
-    def __init__(self, code: int, reason: str, message: str, name: str = "") -> None:
+    def __init__(self, code: int, reason: str, message: str, name: str = "", field: str = "") -> None:
         super().__init__(message)
-        details = {"details": {"name": name}} if name else {}
-        self.status = {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message}
-        self.response = Response(code, msgspec.json.encode(self.status | details))
+        self.status: Manifest = {
+            "kind": "Status",
+            "status": "Failure",
+            "code": code,
+            "reason": reason,
+            "message": message,
+        }
+        details: Manifest = {"name": name} if name else {}
+        if field:
+            details["causes"] = [{"field": field, "message": message}]
+        self.response = Response(code, msgspec.json.encode({**self.status, "details": details}))
 
 
 class Server:
@@ -58,11 +75,13 @@ class Server:
         await asyncio.sleep(LATENCY_SECONDS)
         plural, namespace, _, _ = _parse(request.path)
         query = _query(request)
+        is_list = bool(query.get("sendInitialEvents"))
+        self._check_query(query, PARAMETERS["WATCH"] | (PARAMETERS["LIST AND WATCH"] if is_list else set()))
         try:
             self._check_served(plural)
-            since = self._since(query)
         except Refusal as refusal:
             raise error_of(request, refusal.response) from refusal
+        since = 0 if is_list else int(query["resourceVersion"])
         is_chosen = chosen(query.get("labelSelector", ""), query.get("fieldSelector", ""))
         lines: asyncio.Queue[bytes | None] = asyncio.Queue()
 
@@ -72,11 +91,15 @@ class Server:
                 if type_:
                     lines.put_nowait(change.line(type_))
 
-        if query.get("sendInitialEvents"):
+        if is_list:
             for obj in self.store.of(plural, namespace):
                 if is_chosen(obj):
                     lines.put_nowait(msgspec.json.encode({"type": "ADDED", "object": obj}) + b"\n")
             lines.put_nowait(self._bookmark(INITIAL_EVENTS_END))
+        elif since < self.store.oldest:
+            gone = Refusal(410, "Expired", f"too old resource version: {since}")
+            lines.put_nowait(msgspec.json.encode({"type": "ERROR", "object": gone.status}) + b"\n")
+            lines.put_nowait(None)
         else:
             for change in self.store.history:
                 if change.version > since:
@@ -102,12 +125,6 @@ class Server:
         for lines in self._streams:
             lines.put_nowait(self._bookmark({}))
 
-    def _since(self, query: Mapping[str, str]) -> int:
-        since = int(query.get("resourceVersion") or 0)
-        if since and since < self.store.oldest:
-            raise Refusal(410, "Expired", f"too old resource version: {since}")
-        return since
-
     def _bookmark(self, annotations: Manifest) -> bytes:
         metadata = {"resourceVersion": str(self.store.version), "annotations": annotations}
         return msgspec.json.encode({"type": "BOOKMARK", "object": {"metadata": metadata}}) + b"\n"
@@ -121,114 +138,162 @@ class Server:
             if not plural:
                 return self._discovery(request)
             self._check_served(plural)
-            body = msgspec.json.decode(request.body) if request.body else {}
-            if request.method == "POST":
-                return _json(201, self.create(plural, namespace, body, is_dry_run="dryRun=All" in request.query))
-            if not name:
-                return self._list(request, plural, namespace)
-            key = Name(plural, namespace, name)
-            if request.method == "GET":
-                return _json(200, self._stored(key))
-            if request.method == "PATCH":
-                kind = next(k for k, type_ in PATCH_TYPES.items() if type_ == request.content_type)
-                return _json(200, self.patch(key, body, kind=kind, subresource=subresource))
-            return _json(200, self.delete(key, body))
+            if subresource and (subresource != "status" or request.method != "PATCH"):
+                raise NotImplementedError(f"{UNMODELLED} {request.method} of {plural}/{subresource}")
+            query = _query(request)
+            self._check_query(query, PARAMETERS.get(request.method, set()))
+            return self._do(request, query, Name(plural, namespace, name), subresource)
         except Refusal as refusal:
             return refusal.response
 
+    def _do(self, request: Request, query: Mapping[str, str], key: Name, subresource: str) -> Response:
+        body = msgspec.json.decode(request.body) if request.body else {}
+        match request.method, bool(key.name):
+            case "POST", False:
+                made = self.create(key.plural, key.namespace, body, is_dry_run=query.get("dryRun") == "All")
+                return _json(201, made)
+            case "GET", False:
+                return self._list(query, key.plural, key.namespace)
+            case "GET", True:
+                return _json(200, self._stored(key))
+            case "PATCH", True:
+                kind = next(k for k, type_ in PATCH_TYPES.items() if type_ == request.content_type)
+                return _json(200, self.patch(key, body, kind=kind, subresource=subresource))
+            case "DELETE", True:
+                return _json(200, self.delete(key, body))
+        raise NotImplementedError(f"{UNMODELLED} {request.method} {request.path}")
+
     def create(self, plural: str, namespace: str, body: Manifest, *, is_dry_run: bool = False) -> Manifest:
         kind, given = KINDS[plural], body.get("metadata") or {}
-        name = given.get("name") or f"{given['generateName']}{self.store.version:05x}"
+        prefix = given.get("generateName")
+        name = given.get("name") or (f"{prefix}{self.store.version:05x}" if prefix else "")
+        if not name:
+            raise self._invalid(plural, "", "metadata.name")
+        if given.get("namespace") not in (None, namespace):
+            raise Refusal(400, "BadRequest", "the namespace of the provided object does not match the request")
+        if given.get("resourceVersion"):
+            raise Refusal(500, "", "resourceVersion should not be set on objects to be created")
         key = Name(plural, namespace, name)
+        made = metadata.created(
+            given,
+            name=name,
+            namespace=namespace,
+            uid=self.store.new_uid(),
+            at=clock.timestamp(),
+            has_generation=kind.has_generation,
+        )
+        obj = {**_head(kind), **body, "metadata": made}
+        if kind.status is not None:
+            obj["status"] = kind.status
+        obj = kind.fill(obj)
         stored = self.store.get(key)
         if stored is not None:
             being = "object is being deleted: " if "deletionTimestamp" in stored["metadata"] else ""
-            raise Refusal(409, "AlreadyExists", f'{being}{plural} "{name}" already exists', name)
-        metadata = {
-            **given,
-            "name": name,
-            "namespace": namespace,
-            "uid": self.store.new_uid(),
-            "creationTimestamp": clock.timestamp(),
-        }
-        if kind.has_generation:
-            metadata["generation"] = 1
-        obj = {**_head(kind), **body, "metadata": metadata}
-        if kind.has_status:
-            obj["status"] = {}
-        obj = kind.complete(obj)
+            raise Refusal(409, "AlreadyExists", f'{being}{kind.resource} "{name}" already exists', name)
         self.admit(key, obj)
         return obj if is_dry_run else self.store.put(key, obj)
 
-    def patch(self, key: Name, body: Any, *, kind: str = "merge", subresource: str = "") -> Manifest:
+    def patch(self, key: Name, body: Any, *, kind: PatchKind = "merge", subresource: str = "") -> Manifest:
+        if subresource and KINDS[key.plural].status is None:
+            raise Refusal(404, "NotFound", "the server could not find the requested resource")
         old = self._stored(key)
-        if kind == "json":
-            try:
-                new = patched(old, body)
-            except DoesNotApply as error:
-                raise Refusal(
-                    422, "Invalid", f"the server rejected our request due to an error in our request: {error}"
-                ) from error
-        else:
-            new = merged(old, body)
-        metadata = new["metadata"]
-        if metadata.get("uid") != old["metadata"]["uid"]:
-            raise Refusal(409, "Conflict", f"Precondition failed: UID in precondition: {metadata.get('uid')}", key.name)
-        if metadata.get("resourceVersion") != old["metadata"]["resourceVersion"]:
-            raise Refusal(409, "Conflict", "the object has been modified; please apply your changes again", key.name)
+        match kind:
+            case "merge":
+                new = merged(old, body)
+            case "apply":
+                new = applied(old, body)
+            case "json":
+                try:
+                    new = patched(old, body)
+                except DoesNotApply as error:
+                    message = f"the server rejected our request due to an error in our request: {error}"
+                    raise Refusal(422, "Invalid", message) from error
+        if new["metadata"].get("name") != key.name:
+            raise Refusal(400, "BadRequest", "the name of the object does not match the name on the URL")
+        if new["metadata"].get("resourceVersion") not in (None, old["metadata"]["resourceVersion"]):
+            message = "the object has been modified; please apply your changes to the latest version and try again"
+            raise Refusal(409, "Conflict", message, key.name)
         return self._update(key, old, new, subresource)
 
     def set_status(self, key: Name, **status: Any) -> Manifest:
         """What a controller of the cluster writes: fields of the status, None removes one."""
         return self.patch(key, {"status": status}, subresource="status")
 
+    def bind(self, key: Name, node: str) -> Manifest:
+        """What the scheduler writes, by the pod's binding subresource: it makes no generation."""
+        pod = self._stored(key)
+        return self.store.put(key, {**pod, "spec": {**pod["spec"], "nodeName": node}})
+
     def _update(self, key: Name, old: Manifest, new: Manifest, subresource: str) -> Manifest:
         kind = KINDS[key.plural]
-        if kind.has_status:
-            new = {**old, "status": new.get("status")} if subresource == "status" else {**new, "status": old["status"]}
-        if kind.frozen(new) != kind.frozen(old):
-            raise Refusal(422, "Invalid", f"{key.plural} {key.name}: spec: Invalid value: field is immutable", key.name)
-        if kind.has_generation and new.get("spec") != old.get("spec"):
-            metadata = {**new["metadata"], "generation": old["metadata"]["generation"] + 1}
-            new = {**new, "metadata": metadata}
+        if subresource:
+            kept = old["metadata"] if kind.is_metadata_kept else new["metadata"]
+            new = {**old, "metadata": kept, "status": new.get("status") or {}}
+        elif kind.status is not None:
+            new = {**new, "status": old["status"]}
+        new = kind.plain(new)
+        changed, field = metadata.updated(old["metadata"], new["metadata"])
+        is_same_spec = new.get("spec") == old.get("spec")
+        field = field or (kind.check_status if subresource else kind.check)(old, new)
+        if field:
+            raise self._invalid(key.plural, key.name, field)
+        if kind.has_generation and not is_same_spec:
+            changed["generation"] += 1
+        new = {**new, "metadata": changed}
         if new == old:
             return old  # a write that changes nothing makes no version
         self.admit(key, new)
-        if "deletionTimestamp" in old["metadata"] and not new["metadata"].get("finalizers"):
-            return self.store.remove(key)
+        if metadata.is_over(changed):
+            self.store.remove(key)
+            return new
         return self.store.put(key, new)
 
     def delete(self, key: Name, options: Manifest | None = None) -> Manifest:
-        """The object where it stays for a while, a Status where it is gone."""
+        """The object where it stays for a while; where it is gone, a Status or its last state, as its kind has it."""
         options, obj = options or {}, self._stored(key)
-        metadata, wanted = obj["metadata"], options.get("preconditions") or {}
-        for field in ("uid", "resourceVersion"):
-            if wanted.get(field) not in (None, metadata[field]):
-                raise Refusal(
-                    409, "Conflict", f"Precondition failed: {field} in precondition: {wanted[field]}", key.name
-                )
-        finalizers = list(metadata.get("finalizers") or ())
-        if options.get("propagationPolicy") == "Foreground" and FOREGROUND not in finalizers:
-            finalizers.append(FOREGROUND)
-        is_held = bool(finalizers) or (key.plural == "pods" and bool(obj.get("spec", {}).get("nodeName")))
-        if not is_held:
+        propagation = options.get("propagationPolicy", "Background")
+        if propagation not in ("Background", "Foreground"):
+            raise NotImplementedError(f"{UNMODELLED} the propagation policy {propagation!r}")
+        old, wanted = obj["metadata"], options.get("preconditions") or {}
+        field = metadata.unmet(old, wanted)
+        if field:
+            message = f"Precondition failed: {field} in precondition: {wanted[field]}, in object meta: {old[field]}"
+            raise Refusal(409, "Conflict", message, key.name)
+        wish = metadata.FOREGROUND if propagation == "Foreground" else ""
+        changed = metadata.deleted(old, wish, clock.timestamp(), grace_seconds=_grace(key, obj))
+        if metadata.is_over(changed):
+            return self._end(key, {**obj, "metadata": changed})
+        return obj if changed == old else self.store.put(key, {**obj, "metadata": changed})
+
+    def terminated(self, key: Name) -> None:
+        """What the kubelet writes when a pod's containers are gone: it needs no more time."""
+        pod = self._stored(key)
+        changed = {**pod["metadata"], "deletionGracePeriodSeconds": 0}
+        if changed != pod["metadata"]:
+            self.store.put(key, {**pod, "metadata": changed})
+        if metadata.is_over(changed):
             self.store.remove(key)
-            return {"kind": "Status", "status": "Success", "details": {"name": key.name, "uid": metadata["uid"]}}
-        changed = {**metadata, "deletionTimestamp": metadata.get("deletionTimestamp") or clock.timestamp()}
-        if finalizers:
-            changed["finalizers"] = finalizers
-        return obj if changed == metadata else self.store.put(key, {**obj, "metadata": changed})
+
+    def _end(self, key: Name, obj: Manifest) -> Manifest:
+        """A pod is first told to go, also where that takes no time."""
+        if key.plural == "pods":
+            self.store.put(key, obj)
+        last = self.store.remove(key)
+        if KINDS[key.plural].is_told_when_gone:
+            return last
+        return {"kind": "Status", "status": "Success", "details": {"name": key.name, "uid": obj["metadata"]["uid"]}}
 
     def _stored(self, key: Name) -> Manifest:
         obj = self.store.get(key)
         if obj is None:
-            raise Refusal(404, "NotFound", f'{key.plural} "{key.name}" not found', key.name)
+            raise Refusal(404, "NotFound", f'{KINDS[key.plural].resource} "{key.name}" not found', key.name)
         return obj
 
-    def _list(self, request: Request, plural: str, namespace: str) -> Response:
-        query = _query(request)
+    def _list(self, query: Mapping[str, str], plural: str, namespace: str) -> Response:
         is_chosen = chosen(query.get("labelSelector", ""), query.get("fieldSelector", ""))
         items = [obj for obj in self.store.of(plural, namespace) if is_chosen(obj)]
+        if len(items) > int(query.get("limit") or len(items)):
+            raise NotImplementedError(f"{UNMODELLED} pages: there are {len(items)} {plural}")
         return _json(200, {"metadata": {"resourceVersion": str(self.store.version)}, "items": items})
 
     def _discovery(self, request: Request) -> Response:
@@ -238,6 +303,16 @@ class Server:
             raise Refusal(404, "NotFound", "the server could not find the requested resource")
         found = [{"name": plural, "kind": KINDS[plural].resource.kind} for plural in served]
         return _json(200, {"kind": "APIResourceList", "resources": found})
+
+    @staticmethod
+    def _invalid(plural: str, name: str, field: str) -> Refusal:
+        message = f'{KINDS[plural].resource} "{name}" is invalid: {field}: Invalid value: field is immutable'
+        return Refusal(422, "Invalid", message, name, field)
+
+    @staticmethod
+    def _check_query(query: Mapping[str, str], known: set[str]) -> None:
+        if unknown := set(query) - known:
+            raise NotImplementedError(f"{UNMODELLED} the parameters {sorted(unknown)}")
 
     def _check_served(self, plural: str) -> None:
         if plural not in KINDS or plural in self.unserved:
@@ -258,6 +333,15 @@ def _type_for(change: Change, is_chosen: Predicate) -> str:
     if is_chosen(change.object):
         return "MODIFIED" if was else "ADDED"
     return "DELETED" if was else ""
+
+
+def _grace(key: Name, obj: Manifest) -> int:
+    """How long a pod may take to terminate: no time where it is on no node or has ended."""
+    if key.plural != "pods" or not obj["spec"].get("nodeName"):
+        return 0
+    if obj["status"].get("phase") in ("Succeeded", "Failed"):
+        return 0
+    return int(obj["spec"].get("terminationGracePeriodSeconds", metadata.POD_GRACE_SECONDS))
 
 
 def _head(kind: Kind) -> Manifest:

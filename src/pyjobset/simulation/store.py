@@ -5,6 +5,7 @@ mappings that nobody changes: a write puts another one in their place.
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -36,7 +37,12 @@ class Change:
 
     def line(self, type_: str) -> bytes:
         """As a watch tells it."""
-        return msgspec.json.encode({"type": type_, "object": self.object}) + b"\n"
+        obj = self.object
+        if type_ == "DELETED" and self.type == "MODIFIED" and self.old is not None:
+            # it left the selection: what is told is how it was in it
+            metadata = {**self.old["metadata"], "resourceVersion": obj["metadata"]["resourceVersion"]}
+            obj = {**self.old, "metadata": metadata}
+        return msgspec.json.encode({"type": type_, "object": obj}) + b"\n"
 
 
 @dataclass(slots=True)
@@ -47,7 +53,7 @@ class Store:
     """Whose writes are being executed now."""
     oldest: int = 0
     """A watch from before this version is told that its time is over (410)."""
-    _objects: dict[Name, Manifest] = field(default_factory=dict)
+    _objects: dict[str, dict[Name, Manifest]] = field(default_factory=lambda: defaultdict(dict))
     _owned: dict[str, dict[Name, None]] = field(default_factory=dict)
     _uids: dict[str, Name] = field(default_factory=dict)
     _listeners: list[Callable[[Change], None]] = field(default_factory=list)
@@ -59,11 +65,11 @@ class Store:
         return lambda: self._listeners.remove(listener)
 
     def get(self, name: Name) -> Manifest | None:
-        return self._objects.get(name)
+        return self._objects[name.plural].get(name)
 
     def of(self, plural: str, namespace: str = "") -> Iterator[Manifest]:
         """In the order of their creation; all namespaces when none is given."""
-        return (o for n, o in self._objects.items() if n.plural == plural and namespace in ("", n.namespace))
+        return (o for n, o in self._objects[plural].items() if namespace in ("", n.namespace))
 
     def with_uid(self, uid: str) -> Name | None:
         return self._uids.get(uid)
@@ -78,10 +84,11 @@ class Store:
 
     def put(self, name: Name, obj: Manifest) -> Manifest:
         """Stores the object under a new version and hands it back."""
-        old = self._objects.get(name)
+        objects = self._objects[name.plural]
+        old = objects.get(name)
         self.version += 1
         stored = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self.version)}}
-        self._objects[name] = stored
+        objects[name] = stored
         if old is not None:
             self._unindex(name, old)
         self._index(name, stored)
@@ -89,7 +96,7 @@ class Store:
         return stored
 
     def remove(self, name: Name) -> Manifest:
-        old = self._objects.pop(name)
+        old = self._objects[name.plural].pop(name)
         self._unindex(name, old)
         self.version += 1
         last = {**old, "metadata": {**old["metadata"], "resourceVersion": str(self.version)}}
