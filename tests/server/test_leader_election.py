@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -25,6 +24,7 @@ from tests.server.test_controller_crash import writes
 
 NAMESPACE = "jobset-system"
 LEASE = LeaderElection().name
+ROLE = Path(__file__).parents[2] / "deploy/rbac/leader_election_role.yaml"
 LEASE_SECONDS, DEADLINE_SECONDS, RETRY_SECONDS = 6, 4, 1
 SLOWNESS_SECONDS = 3
 """Of this machine, beyond what the protocol takes."""
@@ -222,45 +222,28 @@ def test_it_and_kubernetes_own_leader_election_exclude_each_other(
         scheduler.wait(10)
 
 
-ROLE: Any = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "patch"]}
-
-
-def test_three_verbs_are_enough(plane: Plane, cluster: Cluster, start: Start) -> None:
-    """Everything else that this user may do is reading, so that the controller is ready."""
+def test_the_role_that_is_deployed_is_enough(plane: Plane, cluster: Cluster, start: Start) -> None:
+    """Whatever else this user may do is reading, so that the controller comes to lead."""
     rbac = "rbac.authorization.k8s.io"
-    metadata = {"name": "elector", "namespace": NAMESPACE}
     subject = {"apiGroup": rbac, "kind": "User", "name": "elector"}
-    reading = {"apiGroups": ["*"], "resources": ["jobsets", "jobs", "services", "persistentvolumeclaims"]}
-    reading_more = {"apiGroups": ["*"], "resources": ["workloads", "podgroups", "pods"]}
-    cluster.apply(
-        {
-            "apiVersion": f"{rbac}/v1",
-            "kind": "ClusterRole",
-            "metadata": {"name": "reader"},
-            "rules": [{**rule, "verbs": ["list", "watch"]} for rule in (reading, reading_more)],
-        },
+    rule = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["list", "watch"]}
+    metadata = {"name": "reader"}
+    reference = {"apiGroup": rbac, "kind": "ClusterRole", "name": "reader"}
+    role, binding = yaml.safe_load_all(ROLE.read_text())
+    items = [
+        {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": metadata, "rules": [rule]},
         {
             "apiVersion": f"{rbac}/v1",
             "kind": "ClusterRoleBinding",
-            "metadata": {"name": "reader"},
-            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "reader"},
-            "subjects": [subject],
-        },
-    )
-    lease_rights: list[Object] = [
-        {"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": metadata, "rules": [ROLE]},
-        {
-            "apiVersion": f"{rbac}/v1",
-            "kind": "RoleBinding",
             "metadata": metadata,
-            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "elector"},
+            "roleRef": reference,
             "subjects": [subject],
         },
+        role,
+        {**binding, "subjects": [subject]},
     ]
-    done = plane.run_kubectl(
-        "apply", "-f", "-", stdin=json.dumps({"kind": "List", "apiVersion": "v1", "items": lease_rights})
-    )
-    assert done.returncode == 0, done.stderr
+    made = plane.run_kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    assert made.returncode == 0, made.stderr
     replica = start(user="elector")
     leads(cluster, replica)
     renewed = spec(cluster)["renewTime"]
