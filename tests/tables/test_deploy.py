@@ -89,7 +89,7 @@ def test_services_and_probes_lead_to_the_manager() -> None:
     selector = one("Deployment")["spec"]["selector"]
     assert one("Deployment")["spec"]["template"]["metadata"]["labels"] == LABELS
     assert service["selector"] == monitoring["selector"] == LABELS
-    assert [*spread, selector, budget["selector"]] == [{"matchLabels": LABELS}] * 4
+    assert [*spread, selector, budget["selector"]] == [{"matchLabels": LABELS}] * 3
     assert [(p["port"], p["targetPort"]) for p in service["ports"]] == [(443, "webhook")]
     assert [p["targetPort"] for p in monitoring["ports"]] == [ports["metrics"]]
     paths = {kind: container()[kind]["httpGet"] for kind in ("livenessProbe", "readinessProbe")}
