@@ -162,7 +162,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.loop: Any = asyncio.get_running_loop()
-        self.server.before = lambda request, plural: self.judge(request, plural)
+        self.server.before = self.judge
 
     def judge(self, request: Request, plural: str) -> None:
         now, sender = self.loop.time(), _SENDER.get()

@@ -55,14 +55,14 @@ def test_a_lease_is_taken_when_it_has_not_changed_for_its_own_duration_by_our_cl
     """Its times, from another clock, say nothing: this one was renewed in the last century."""
     made = seen((100, lease("other", leaseDurationSeconds=30)))
     assert made.claim(129.9, TIME) is None
-    assert made.free_in_seconds(129) == 1
+    made.see(lease("other", leaseDurationSeconds=30), 129.9)
     assert made.claim(130, TIME) == {"metadata": {"resourceVersion": "7"}, "spec": TAKEN | {"leaseTransitions": 4}}
 
 
 def test_each_renewal_that_is_seen_begins_the_time_anew_and_an_annotation_does_not() -> None:
     renewed = lease("other", 8, renewTime=TIME)
     made = seen((0, lease("other")), (14, renewed), (20, lease("other", 9, renewTime=TIME)))
-    assert made.claim(28.9, TIME) is None
+    assert made.free_in_seconds(20) == 9
     claim = made.claim(29, TIME)
     assert claim is not None
     assert claim["metadata"] == {"resourceVersion": "9"}
@@ -76,6 +76,7 @@ def test_a_lease_without_a_duration_lasts_as_long_as_ours() -> None:
 def test_a_deleted_lease_is_not_made_anew_while_its_leader_may_believe_in_it() -> None:
     made = seen((0, lease("other")), (5, None))
     assert made.claim(14, TIME) is None
+    made.see(None, 14)
     assert made.claim(15, TIME) == {"spec": TAKEN | {"leaseTransitions": 4}}
 
 
@@ -133,16 +134,32 @@ def test_a_release_leaves_no_holder_and_ends_the_leadership() -> None:
     made = election()
     made.hold(lease("me", 8), 0)
     released = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": TIME, "acquireTime": TIME}
-    assert made.release(1, TIME) == {"metadata": {"resourceVersion": "8"}, "spec": released}
+    assert made.release(TIME) == {"metadata": {"resourceVersion": "8"}, "spec": released}
     assert not made.is_leading(1)
-    assert made.release(1, TIME) is None
 
 
-@pytest.mark.parametrize("why", ["never led", "too late", "in doubt"])
-def test_what_may_not_be_ours_is_not_released(why: str) -> None:
+@pytest.mark.parametrize("found", [None, lease(""), lease("other")])
+def test_what_is_not_ours_is_not_released(found: Lease | None) -> None:
     made = election()
-    if why != "never led":
-        made.hold(lease("me"), 0)
-    if why == "in doubt":
-        made.doubt()
-    assert made.release(10 if why == "too late" else 1, TIME) is None
+    made.hold(lease("me"), 0)
+    made.see(found, 1)
+    assert made.release(TIME) is None
+
+
+def test_between_a_claim_and_its_answer_nothing_is_known() -> None:
+    """Also where the answer never comes: the next claim needs a look."""
+    made = election()
+    made.hold(lease("me"), 0)
+    assert made.is_known
+    made.claim(2, TIME)
+    assert not made.is_known
+    assert made.has_claimed
+    made.hold(lease("me", 8), 2)
+    assert made.is_known
+
+
+def test_a_look_that_finds_the_lease_taken_holds_for_one_claim() -> None:
+    made = seen((0, lease("other")))
+    assert made.claim(0, TIME) is None
+    assert not made.is_known
+    assert not made.has_claimed

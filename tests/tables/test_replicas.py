@@ -76,6 +76,27 @@ def test_a_leader_that_stops_hands_over_after_its_last_write() -> None:
     assert replicated(case).violations == []
 
 
+@pytest.mark.parametrize("is_renewal", [False, True], ids=["its first claim", "a renewal"])
+def test_a_claim_that_was_under_way_at_the_end_is_given_back(is_renewal: bool) -> None:
+    async def case(world: World) -> None:
+        world.server.latency_seconds = 0.5
+        only = world.add("a")
+
+        def stop(request: Request, plural: str) -> None:
+            world.judge(request, plural)
+            is_claim = plural == "leases" and request.is_mutating
+            if is_claim and is_renewal == only.is_leading and request.method == ("PATCH" if is_renewal else "POST"):
+                only.stop.set()
+                world.server.before = world.judge  # its answer is on its way, and nobody waits for it any more
+
+        world.server.before = stop
+        await until(only.running.done, 60)
+        only.running.result()
+        assert world.holder() == ""
+
+    assert replicated(case).violations == []
+
+
 def test_a_leader_that_gives_up_a_write_does_not_hand_over() -> None:
     async def case(world: World) -> None:
         leader, follower = await world.pair()

@@ -20,6 +20,8 @@ class Election:
         self.identity = identity
         self.is_known = False
         """What the API server has is what was seen last. If not, look before the next claim."""
+        self.has_claimed = False
+        """The Lease may be ours, whatever came back."""
         self._deadline_seconds = options.renew_deadline_seconds
         self._lease_seconds = math.ceil(options.lease_seconds)  # others read whole seconds: they must not wait less
         self._seen: Lease | None = None
@@ -48,10 +50,6 @@ class Election:
         self.see(lease, sent_at)
         self._held_since = sent_at
 
-    def doubt(self) -> None:
-        """A claim may have been stored, or was refused because the Lease is another one than was seen."""
-        self.is_known = False
-
     @property
     def holder(self) -> str:
         return "" if self._seen is None else self._seen.spec.holder_identity
@@ -74,11 +72,14 @@ class Election:
     def claim(self, now: float, time: str) -> Manifest | None:
         """What to create, or to patch if the Lease exists; None: somebody else has it. `time` is for people.
 
-        A patch has the version that was seen, so that of several claims one wins.
+        A patch has the version that was seen, so that of several claims one wins. What comes of it is not known before
+        the answer.
         """
         assert self.is_known
+        self.is_known = False
         if self.free_in_seconds(now) > 0:
             return None
+        self.has_claimed = True
         seen = LeaseSpec() if self._seen is None else self._seen.spec
         spec = {"holderIdentity": self.identity, "leaseDurationSeconds": self._lease_seconds, "renewTime": time}
         if not self._exists or self.holder != self.identity:
@@ -86,11 +87,11 @@ class Election:
             spec |= {"acquireTime": time, "leaseTransitions": seen.lease_transitions + before}
         return self._body(spec)
 
-    def release(self, now: float, time: str) -> Manifest | None:
+    def release(self, time: str) -> Manifest | None:
         """The patch that gives the Lease away; None: it is not ours. From now on we do not lead."""
-        is_ours = self.is_leading(now) and self.is_known and self._exists
+        assert self.is_known
         self._held_since = None
-        if not is_ours:
+        if not self._exists or self.holder != self.identity:
             return None
         return self._body(
             {"holderIdentity": "", "leaseDurationSeconds": RELEASED_SECONDS, "renewTime": time, "acquireTime": time}

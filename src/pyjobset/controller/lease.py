@@ -17,7 +17,7 @@ from typing import NoReturn
 from pyjobset.controller.election import Election
 from pyjobset.controller.log import Log
 from pyjobset.controller.options import LeaderElection
-from pyjobset.errors import JobSetError, NotFound, NotLeading, OutcomeUnknown, Raced
+from pyjobset.errors import JobSetError, NotFound, NotLeading, Raced
 from pyjobset.kube.client import Client
 from pyjobset.kube.cluster import SERVICE_ACCOUNT
 from pyjobset.objects.resources import LEASES
@@ -93,12 +93,17 @@ class Leadership:
         raise NotLeading(f"leadership lost: Lease {self._lease}: {reason}")
 
     async def release(self) -> None:
-        """For the next one to take at once. To be called after the last write. Raises nothing but bugs."""
-        patch = self._election.release(self._clock(), self._time())
-        if patch is None:
+        """For the next one to take at once, if it may be ours. To be called after the last write. Raises only bugs."""
+        election = self._election
+        if not election.has_claimed:
             return
         try:
             async with asyncio.timeout(RELEASE_SECONDS):
+                if not election.is_known:
+                    await self._look()
+                patch = election.release(self._time())
+                if patch is None:
+                    return
                 await self._client.patch(LEASES, self._namespace, self._options.name, patch, kind="merge")
         except (JobSetError, TimeoutError) as error:
             log.warning("Lease not released: the next leader waits for its end", lease=self._lease, error=str(error))
@@ -118,7 +123,6 @@ class Leadership:
                     await self._claim()
         except TimeoutError:
             problem = "the API server does not answer"
-            self._election.doubt()
         except JobSetError as error:
             problem = error.message
         if problem and problem != self._said:
@@ -126,13 +130,15 @@ class Leadership:
         self._said = problem
 
     async def _claim(self) -> bool:
-        """False: the Lease was another one than was seen, and the question is open."""
+        """False: the Lease was another one than was seen, and the question is open.
+
+        Until the answer is there the Lease is not known: it may be lost, or not waited for.
+        """
         election, name = self._election, self._options.name
         if not election.is_known:
             await self._look()
         claim = election.claim(self._clock(), self._time())
         if claim is None:
-            election.doubt()  # look again the next time
             return True
         sent_at = self._clock()
         try:
@@ -142,11 +148,7 @@ class Leadership:
                 body = {"metadata": {"name": name, "namespace": self._namespace}, **claim}
                 stored = await self._client.create(LEASES, self._namespace, body)
         except (Raced, NotFound):
-            election.doubt()
             return False
-        except OutcomeUnknown:
-            election.doubt()
-            raise
         election.hold(stored, sent_at)
         return True
 

@@ -314,7 +314,7 @@ class Manager:
 
     async def _hand_over(self) -> None:
         """After the last write. One that was given up may still arrive: then others wait for the end of the Lease."""
-        if self._leadership is None or not self._leadership.is_leading:
+        if self._leadership is None:
             return
         if self._unfinished:
             log.warning("Lease not released: it ends by itself", unfinished_reconciles=self._unfinished)
