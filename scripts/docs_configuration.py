@@ -42,9 +42,9 @@ document. Everything that is wrong is told at once, with its path and what to do
 REST = """
 - Durations are Go's: `15s`, `1m30s`, `500ms`. leaseDuration must be above renewDeadline, and that above
   1.2 x retryPeriod.
-- Webhooks are served where `webhook.certDir` is set; `--webhook-bind-address 0` switches them off.
+- Where the certificate of the webhooks comes from, and where there are no webhooks:
+  [certificates](certificates.md#three-ways). `--webhook-bind-address 0` switches them off.
 - `leaderElection`: see [high availability](high-availability.md).
-- `internalCertManagement.enable` cannot be true yet: the controller says so and ends.
 - `--feature-gates` goes before `featureGates` gate by gate. Gates: {gates}.
 - HTTP/2 is off.
 
@@ -115,6 +115,8 @@ def _default(attributes: tuple[str, ...]) -> str:
         value = getattr(value, attribute)
     if value in ("", (), {}):
         return ""
+    if value is None:
+        return "`null`"
     return f"`{str(value).lower() if isinstance(value, bool) else f'{value:g}' if isinstance(value, float) else value}`"
 
 

@@ -19,7 +19,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 E = TypeVar("E", bound=x509.ExtensionType)
 Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
-_RSA_BITS_MIN, _EC_BITS_MIN = 2048, 256
+_RSA_BITS_MIN = 2048
+_CURVES = ("secp256r1", "secp384r1", "secp521r1")
 _HASHES = ("sha256", "sha384", "sha512")
 _BROKEN = (
     ValueError,
@@ -52,7 +53,7 @@ class Certificate:
     period: Period = field(compare=False)
     hosts: frozenset[str] = field(compare=False)
     is_authority: bool = field(compare=False)
-    """May sign others."""
+    """May sign others, and has signed itself."""
     is_server: bool = field(compare=False)
     parsed: x509.Certificate = field(compare=False, repr=False)
 
@@ -64,11 +65,7 @@ class Certificate:
         return self.period.begin <= now < self.period.end
 
     def is_issued_by(self, authority: "Certificate") -> bool:
-        try:
-            self.parsed.verify_directly_issued_by(authority.parsed)
-        except (*_BROKEN, InvalidSignature):
-            return False
-        return True
+        return _is_issued_by(self.parsed, authority.parsed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,24 +86,23 @@ def pem_of(key: Key) -> bytes:
 
 
 def read_certificates(pem: bytes, most: int) -> tuple[Certificate, ...]:
-    """The first `most` certificates that can be read, each once."""
+    """Of the first `most` certificates those that can be read and are strong, each once."""
     parts = pem.split(_BEGIN)[1 : most + 1]
     found = (_read_certificate(_BEGIN + part.partition(_END)[0] + _END + b"\n") for part in parts)
     return tuple(dict.fromkeys(certificate for certificate in found if certificate is not None))
 
 
 def read_pair(certificate: Certificate | None, key_pem: bytes) -> Pair | None:
-    """None where the key cannot be read, is weak, or is not that of the certificate."""
+    """None where the key cannot be read, or is not that of the certificate."""
+    if certificate is None:
+        return None
     try:
         key = serialization.load_pem_private_key(key_pem, None)
-        if certificate is None or key.public_key() != certificate.parsed.public_key():
+        if not isinstance(key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey):
             return None
+        return Pair(certificate, key) if key.public_key() == certificate.parsed.public_key() else None
     except _BROKEN:
         return None
-    if not isinstance(key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey):
-        return None
-    bits = _RSA_BITS_MIN if isinstance(key, rsa.RSAPrivateKey) else _EC_BITS_MIN
-    return Pair(certificate, key) if key.key_size >= bits else None
 
 
 def new_authority(subject: Subject, period: Period) -> Pair:
@@ -149,12 +145,19 @@ def can_be_host(text: str) -> bool:
 def _read_certificate(pem: bytes) -> Certificate | None:
     try:
         parsed = x509.load_pem_x509_certificate(pem)
-        algorithm = parsed.signature_hash_algorithm
-        if algorithm is None or algorithm.name not in _HASHES:
-            return None
-        return _certificate(parsed)
+        return _certificate(parsed) if _is_strong(parsed) else None
     except _BROKEN:
         return None
+
+
+def _is_strong(parsed: x509.Certificate) -> bool:
+    """The API server, which is Go, and OpenSSL can use it."""
+    key, algorithm = parsed.public_key(), parsed.signature_hash_algorithm
+    if algorithm is None or algorithm.name not in _HASHES:
+        return False
+    if isinstance(key, rsa.RSAPublicKey):
+        return key.key_size >= _RSA_BITS_MIN
+    return isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name in _CURVES
 
 
 def _certificate(parsed: x509.Certificate) -> Certificate:
@@ -164,14 +167,24 @@ def _certificate(parsed: x509.Certificate) -> Certificate:
     if names is not None:
         hosts += names.get_values_for_type(x509.DNSName)
         hosts += map(str, names.get_values_for_type(x509.IPAddress))
+    may_sign = constraints is not None and constraints.ca and (usage is None or usage.key_cert_sign)
+    is_own = parsed.subject == parsed.issuer and _is_issued_by(parsed, parsed)
     return Certificate(
         fingerprint=parsed.fingerprint(hashes.SHA256()).hex(),
         period=Period(parsed.not_valid_before_utc, parsed.not_valid_after_utc),
         hosts=frozenset(hosts),
-        is_authority=constraints is not None and constraints.ca and (usage is None or usage.key_cert_sign),
+        is_authority=may_sign and is_own,
         is_server=purposes is None or ExtendedKeyUsageOID.SERVER_AUTH in purposes,
         parsed=parsed,
     )
+
+
+def _is_issued_by(parsed: x509.Certificate, authority: x509.Certificate) -> bool:
+    try:
+        parsed.verify_directly_issued_by(authority)
+    except (*_BROKEN, InvalidSignature):
+        return False
+    return True
 
 
 def _extension(parsed: x509.Certificate, kind: type[E]) -> E | None:

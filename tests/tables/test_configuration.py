@@ -60,6 +60,34 @@ def test_what_is_printed_can_be_read_again() -> None:
         assert parse(json.loads(json.dumps(manifest(configuration))), "f") == configuration
 
 
+MOUNTED = Path("/tmp/k8s-webhook-server/serving-certs")
+
+
+@pytest.mark.parametrize(
+    ("enable", "cert_dir", "in_a_pod", "elsewhere"),
+    [
+        (None, "", "internal", None),
+        (None, "/certs", Path("/certs"), Path("/certs")),
+        (True, "", "internal", "internal"),
+        (True, "/certs", "internal", "internal"),
+        (False, "", MOUNTED, None),
+        (False, "/certs", Path("/certs"), Path("/certs")),
+    ],
+)
+def test_where_certificates_of_webhooks_come_from(enable: Any, cert_dir: str, in_a_pod: Any, elsewhere: Any) -> None:
+    content = {"webhook": {"certDir": cert_dir}, "internalCertManagement": {"enable": enable}}
+    read = parse(HEAD | content, "f")
+    for is_in_pod, expected in ((True, in_a_pod), (False, elsewhere)):
+        webhooks = options(read, is_in_pod=is_in_pod).webhooks
+        assert (webhooks and (webhooks.certificates or "internal")) == expected
+        assert options(read, is_in_pod=is_in_pod, wants_webhooks=False).webhooks is None
+        if expected is None:
+            with pytest.raises(UsageError, match="--webhook-cert-dir"):
+                options(read, is_in_pod=is_in_pod, wants_webhooks=True)
+    flag = with_flags(read, {"--webhook-cert-dir": "/flag"})
+    assert options(flag, is_in_pod=True).webhooks == Webhooks(Address("", 9443), Path("/flag"))
+
+
 def test_every_field_reaches_the_options(run: Run) -> None:
     made = run(
         {
@@ -95,7 +123,7 @@ def test_every_field_reaches_the_options(run: Run) -> None:
         health_address=Address("", 3),
         readiness_endpoint="ready",
         liveness_endpoint="alive",
-        certificates=Certificates(False, "s", "c"),
+        certificates=Certificates("s", "c"),
         qps=4.0,
         burst=5,
         features=gates.resolve({gates.ELASTIC_JOBSET: True}),
@@ -288,20 +316,6 @@ def test_a_wrong_flag_is_named(flags: dict[str, Any]) -> None:
     (flag,) = flags
     with pytest.raises(UsageError, match=f"^{flag} "):
         with_flags(Configuration(), flags)
-
-
-@pytest.mark.parametrize(
-    ("content", "flags"),
-    [
-        ({"internalCertManagement": {"enable": True}}, []),
-    ],
-)
-def test_what_is_not_built_yet_is_refused_and_not_ignored(
-    run: Run, capsys: pytest.CaptureFixture[str], content: Any, flags: list[str]
-) -> None:
-    with pytest.raises(AssertionError):
-        run(content, *flags)
-    assert "does not have it yet" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -60,12 +60,16 @@ def controller(
         str, typer.Option(help="HOST:PORT of /healthz and /readyz; 0 for none.")
     ] = ":8081",
     webhook_bind_address: Annotated[
-        str, typer.Option(help="HOST:PORT of the admission webhooks; 0 for none. Needs --webhook-cert-dir.")
+        str,
+        typer.Option(
+            help="HOST:PORT of the admission webhooks; 0 for none. Outside of a pod it needs --webhook-cert-dir."
+        ),
     ] = ":9443",
     webhook_cert_dir: Annotated[
         str,
         typer.Option(
-            help="A directory with tls.crt and tls.key for the webhooks. They are read again when they change."
+            help="A directory with tls.crt and tls.key for the webhooks, read again when they change. Without one, in "
+            "a pod, the controller makes them itself."
         ),
     ] = "",
     metrics_bind_address: Annotated[
@@ -108,6 +112,7 @@ def controller(
     from pyjobset.controller import configured, options
     from pyjobset.controller.configuration import manifest
     from pyjobset.controller.manager import main
+    from pyjobset.kube.cluster import own_namespace
 
     given = {
         f"--{name.replace('_', '-')}": value
@@ -121,6 +126,8 @@ def controller(
     chosen = configured.options(
         configuration,
         is_metrics_secure=options.boolean(metrics_secure, "--metrics-secure"),
+        is_in_pod=kubeconfig is None and own_namespace() != "",
+        wants_webhooks=webhook_bind_address not in ("", "0") if "--webhook-bind-address" in given else None,
         kubeconfig=kubeconfig,
         context=context,
         namespace=namespace,

@@ -1,4 +1,4 @@
-"""Serving certificates: tls.crt and tls.key of a directory, read again when they have changed; or one of our own.
+"""Serving certificates: tls.crt and tls.key of a directory, read again when they have changed; or those in memory.
 
 A look at each handshake is two stats and needs no clock: a rotation (cert-manager, a Secret volume) takes effect with
 the next connection. While a pair cannot be used, as between the writes of its two files, the last good one serves.
@@ -74,6 +74,27 @@ class ServingCertificate:
         return made
 
 
+class HeldCertificate:
+    """One that is given to it, again and again: for who has it in memory. `context` is for the server."""
+
+    def __init__(self, tls: Tls) -> None:
+        self._tls = tls
+        self._current: ssl.SSLContext | None = None
+        self.context = _context(tls)
+        self.context.sni_callback = self._choose
+
+    def use(self, pem: bytes) -> None:
+        """A certificate and its key, from the next handshake on. Raises OSError or ValueError where they are none."""
+        self._current = _loaded(pem, self._tls)
+
+    def _choose(self, connection: ssl.SSLObject, *_: object) -> int | None:
+        """Called by the ssl module at each handshake, with or without a server name."""
+        if self._current is None:
+            return ssl.ALERT_DESCRIPTION_INTERNAL_ERROR
+        connection.context = self._current
+        return None
+
+
 def self_signed(now: datetime, tls: Tls) -> ssl.SSLContext:
     """For a client that trusts the address and not the certificate. Its key is nowhere but in this process."""
     # 8 MB that a controller with certificates from elsewhere does without.
@@ -93,6 +114,10 @@ def self_signed(now: datetime, tls: Tls) -> ssl.SSLContext:
     pem = certificate.public_bytes(serialization.Encoding.PEM) + key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
+    return _loaded(pem, tls)
+
+
+def _loaded(pem: bytes, tls: Tls) -> ssl.SSLContext:
     made = _context(tls)
     with _readable(pem) as path:
         made.load_cert_chain(path)

@@ -25,7 +25,7 @@ class WebhookSection(Struct, frozen=True, omit_defaults=False):
     port: Annotated[int, _of("where the admission webhooks listen", "--webhook-bind-address")] = 9443
     host: Annotated[str, _of("on this address; empty is all", "--webhook-bind-address")] = ""
     cert_dir: Annotated[
-        str, _of("a directory with tls.crt and tls.key; without one there are no webhooks", "--webhook-cert-dir")
+        str, _of("a directory with tls.crt and tls.key, where internalCertManagement is off", "--webhook-cert-dir")
     ] = ""
 
 
@@ -62,7 +62,10 @@ class TlsSection(Struct, frozen=True, omit_defaults=False):
 
 
 class CertificateSection(Struct, frozen=True, omit_defaults=False):
-    enable: Annotated[bool, _of("the controller makes and renews the certificate of its webhooks")] = False
+    enable: Annotated[
+        bool | None,
+        _of("the controller makes and renews the certificate of its webhooks; null: in a pod, if there is no certDir"),
+    ] = None
     webhook_service_name: Annotated[str, _of("the Service of the webhooks")] = Certificates().service
     webhook_secret_name: Annotated[str, _of("the Secret that holds the certificate")] = Certificates().secret
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pyjobset.controller.configuration import DEFER, KIND, Configuration, WebhookSection, fields
+from pyjobset.controller.configuration import DEFER, KIND, Configuration, fields
 from pyjobset.controller.configuration_checks import duration_seconds, problems
 from pyjobset.controller.options import (
     Address,
@@ -64,6 +64,9 @@ def with_flags(configuration: Configuration, given: Mapping[str, Any]) -> Config
             by_path[path] = flag
             sections[section] = replace(sections.get(section, getattr(configuration, section)), **{field: given[flag]})
     configuration = replace(configuration, **sections)
+    if given.get("--webhook-cert-dir"):
+        own = replace(configuration.internal_cert_management, enable=False)
+        configuration = replace(configuration, internal_cert_management=own)
     if "--webhook-bind-address" in given:
         configuration = _with_webhook_address(configuration, given["--webhook-bind-address"])
     if "--feature-gates" in given:
@@ -75,14 +78,21 @@ def with_flags(configuration: Configuration, given: Mapping[str, Any]) -> Config
     return configuration
 
 
-def options(configuration: Configuration, *, is_metrics_secure: bool = True, **more: Any) -> Options:
-    """`more` are the Options that no Configuration has. Raises UsageError for what is not built yet."""
+def options(
+    configuration: Configuration,
+    *,
+    is_metrics_secure: bool = True,
+    is_in_pod: bool = False,
+    wants_webhooks: bool | None = None,
+    **more: Any,
+) -> Options:
+    """`more` are the Options that no Configuration has. `wants_webhooks` None: where there are certificates for them.
+    Raises UsageError."""
     election, certificates, health = (
         configuration.leader_election,
         configuration.internal_cert_management,
         configuration.health,
     )
-    _refuse_unbuilt(configuration)
     restrictions = Tls(configuration.tls.min_version, configuration.tls.cipher_suites)
     measured = metrics(configuration.metrics.bind_address, configuration.metrics.cert_dir, is_secure=is_metrics_secure)
     return Options(
@@ -100,10 +110,8 @@ def options(configuration: Configuration, *, is_metrics_secure: bool = True, **m
             renew_deadline_seconds=duration_seconds(election.renew_deadline),
             retry_seconds=duration_seconds(election.retry_period),
         ),
-        certificates=Certificates(
-            certificates.enable, certificates.webhook_service_name, certificates.webhook_secret_name
-        ),
-        webhooks=_webhooks(configuration.webhook, restrictions),
+        certificates=Certificates(certificates.webhook_service_name, certificates.webhook_secret_name),
+        webhooks=_webhooks(configuration, restrictions, wanted=wants_webhooks, is_in_pod=is_in_pod),
         metrics=measured and dataclasses.replace(measured, tls=restrictions),
         dry_runs_job_templates=configuration.admission.dry_run_job_templates,
         defers_suspended=configuration.suspended_jobs == DEFER,
@@ -111,18 +119,28 @@ def options(configuration: Configuration, *, is_metrics_secure: bool = True, **m
     )
 
 
-def _webhooks(section: WebhookSection, restrictions: Tls) -> Webhooks | None:
-    if not section.cert_dir:
+def _webhooks(
+    configuration: Configuration, restrictions: Tls, *, wanted: bool | None, is_in_pod: bool
+) -> Webhooks | None:
+    """Certificates of our own where it says so; by default in a pod, unless there is a directory."""
+    section, is_own = configuration.webhook, configuration.internal_cert_management.enable
+    directory = section.cert_dir
+    if is_own is None:
+        is_own = is_in_pod and not directory
+    elif not is_own and is_in_pod:
+        directory = directory or MOUNTED
+    if wanted is False or not (is_own or directory):
+        if wanted:
+            raise UsageError(
+                "--webhook-bind-address needs --webhook-cert-dir",
+                hint="webhooks are served over TLS only; give both, or internalCertManagement.enable: true in a file",
+            )
         return None
-    return Webhooks(Address(section.host, section.port), Path(section.cert_dir), restrictions)
+    return Webhooks(Address(section.host, section.port), None if is_own else Path(directory), restrictions)
 
 
-def _refuse_unbuilt(configuration: Configuration) -> None:
-    """Nobody may believe that it is on."""
-    for path, is_on in (("internalCertManagement.enable", configuration.internal_cert_management.enable),):
-        if is_on:
-            raise UsageError(f"{path}: this version of pyjobset does not have it yet", hint="set it to false")
-
+MOUNTED = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 a mount of a pod
+"""Where the original controller, and installations made for it, have the certificates of somebody else."""
 
 _COMPOSED = ("--webhook-bind-address", "--feature-gates")
 """Flags whose value is not that of one field."""
@@ -138,12 +156,6 @@ def _flags() -> Iterator[tuple[str, str, str, str]]:
 
 def _with_webhook_address(configuration: Configuration, text: str) -> Configuration:
     where = address(text, "--webhook-bind-address")
-    webhook = configuration.webhook
     if where is None:
-        return replace(configuration, webhook=replace(webhook, cert_dir=""))
-    if not webhook.cert_dir:
-        raise UsageError(
-            "--webhook-bind-address needs --webhook-cert-dir",
-            hint="webhooks are served over TLS only; give both, or webhook.certDir in the Configuration",
-        )
-    return replace(configuration, webhook=replace(webhook, host=where.host, port=where.port))
+        return configuration
+    return replace(configuration, webhook=replace(configuration.webhook, host=where.host, port=where.port))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyjobset.controller.events import EventSender
 from pyjobset.controller.gates_probe import GatesProbe
@@ -21,7 +21,7 @@ from pyjobset.controller.lease import Leadership, steady_seconds
 from pyjobset.controller.liveness import Liveness
 from pyjobset.controller.log import Log, configure
 from pyjobset.controller.metrics import Reviews
-from pyjobset.controller.options import Options
+from pyjobset.controller.options import NAMESPACE, Options
 from pyjobset.controller.pace import Pace
 from pyjobset.controller.queue import Queue
 from pyjobset.controller.reconcile import Reconciler, utc_now
@@ -31,12 +31,16 @@ from pyjobset.controller.watches import Watches
 from pyjobset.errors import JobSetError
 from pyjobset.kube.cache import Cache
 from pyjobset.kube.client import Client, connect
+from pyjobset.kube.cluster import own_namespace
 from pyjobset.objects import features as gates
 from pyjobset.objects import jobset as api
 from pyjobset.objects.batch import Pod
 from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.resources import JOBSETS
 from pyjobset.reconciler.decide import needs_nodes, needs_pods
+
+if TYPE_CHECKING:
+    from pyjobset.controller.certificates.keeper import Keeper
 
 RESYNC_SECONDS = 600.0
 """Every JobSet is looked at this often, whatever the watches said. It costs no request where all is right."""
@@ -104,6 +108,7 @@ class Manager:
             accepts=lambda: self._gates.accepts,
         )
         self._liveness = Liveness(options.qps)
+        self._certificates = self._keeper()
         self._missing = {"webhooks", "caches"}
         """What is waited for before it is ready."""
         self._goes_without_pods = False
@@ -120,6 +125,8 @@ class Manager:
                 self._missing.discard("webhooks")
                 async with self._parts:
                     self._start(self._liveness.beat(), "heartbeat")
+                    if self._certificates is not None:
+                        self._start(self._certificates.run(), "certificates")
                     self._start(self._live(), "resync")
                     await stop.wait()
                     await self._finish()
@@ -135,7 +142,8 @@ class Manager:
         """Why it is not ready; empty when it is. A follower is ready as a leader is: its webhooks are as good."""
         if self._is_stopping:
             return "stopping"
-        missing = sorted(self._missing)
+        has_certificate = self._certificates is None or self._certificates.is_ready()
+        missing = sorted(self._missing | (set() if has_certificate else {"certificates"}))
         return f"waiting for {' and '.join(missing)}" if missing else ""
 
     def unhealthy(self) -> str:
@@ -154,6 +162,14 @@ class Manager:
         names = options.liveness_endpoint, options.readiness_endpoint
         return serving_health(options.health_address, self.unhealthy, self.unready, *names)
 
+    def _keeper(self) -> "Keeper | None":
+        webhooks = self._options.webhooks
+        if webhooks is None or webhooks.certificates is not None:
+            return None
+        from pyjobset.controller.certificates.keeper import Keeper  # 8 MB, for cryptography
+
+        return Keeper(self._client, self._options.certificates, own_namespace() or NAMESPACE, webhooks.tls)
+
     def _webhooks(self) -> AbstractAsyncContextManager[Any]:
         """They are there before the manager is ready, and as long as it writes."""
         if self._options.webhooks is None:
@@ -165,7 +181,8 @@ class Manager:
         features = self._options.features
         look = DryRun(self._client, features) if self._options.dry_runs_job_templates else None
         lookup = Leaders(self._client, self.caches)
-        return serving(self._options.webhooks, features, look, lookup=lookup, reviews=self._reviews)
+        tls = None if self._certificates is None else self._certificates.context
+        return serving(self._options.webhooks, features, look, lookup=lookup, reviews=self._reviews, tls=tls)
 
     def _metrics(self) -> AbstractAsyncContextManager[Any]:
         if self._options.metrics is None:

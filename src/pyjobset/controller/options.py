@@ -22,6 +22,8 @@ KLOG_DEBUG = 4
 STACK_TRACE_LEVELS = ("info", "error", "panic")
 TIME_FORMATS = ("iso8601", "rfc3339", "rfc3339nano", "epoch", "millis", "nano")
 TLS_1_2, TLS_1_3 = "VersionTLS12", "VersionTLS13"
+NAMESPACE = "jobset-system"
+"""Where we are installed, unless we run in a pod, which knows."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -58,19 +60,18 @@ class LeaderElection:
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """Of the webhooks, made by the controller itself: for that Service, kept in that Secret."""
+    """Of the webhooks, made by the controller itself: for that Service, kept in that Secret of our namespace."""
 
-    enabled: bool = False
     service: str = "jobset-webhook-service"
     secret: str = "jobset-webhook-server-cert"  # noqa: S105 it is a name
 
 
 @dataclass(frozen=True, slots=True)
 class Webhooks:
-    """`certificates` is a directory with tls.crt and tls.key."""
+    """`certificates` is a directory with tls.crt and tls.key; None: those that we make (Options.certificates)."""
 
     address: Address
-    certificates: Path
+    certificates: Path | None
     tls: Tls = Tls()
 
 

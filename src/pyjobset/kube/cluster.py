@@ -20,6 +20,12 @@ from pyjobset.kube.plugin import PluginCredentials
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
+def own_namespace(directory: Path | None = None) -> str:
+    """That of the pod that we run in; empty where this is none."""
+    file = (directory or SERVICE_ACCOUNT) / "namespace"
+    return file.read_text().strip() if file.exists() else ""
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterConfig:
     server: str
@@ -68,11 +74,9 @@ def in_cluster(directory: Path | None = None, environment: Mapping[str, str] = o
         raise UsageError("this is not a pod: $KUBERNETES_SERVICE_HOST is not set")
     if ":" in host:
         host = f"[{host}]"
-    namespace_file = directory / "namespace"
-    namespace = namespace_file.read_text().strip() if namespace_file.exists() else "default"
     return ClusterConfig(
         server=f"https://{host}:{port}",
-        namespace=namespace,
+        namespace=own_namespace(directory) or "default",
         authority=files.read_file(directory / "ca.crt", "cluster CA"),
         credentials=FileCredentials(token_file=str(directory / "token")),
         context="in-cluster",

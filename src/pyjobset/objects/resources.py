@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from pyjobset.objects import batch, coordination, jobset, scheduling
+from pyjobset.objects import batch, certificates, coordination, jobset, scheduling
 from pyjobset.objects.meta import Struct
 
 T_co = TypeVar("T_co", bound=Struct, covariant=True)
@@ -42,3 +42,18 @@ WORKLOADS = Resource(scheduling.API_VERSION, "workloads", "Workload", scheduling
 POD_GROUPS = Resource(scheduling.API_VERSION, "podgroups", "PodGroup", scheduling.PodGroup)
 LEASES = Resource(coordination.API_VERSION, "leases", "Lease", coordination.Lease)
 EVENTS = Resource("events.k8s.io/v1", "events", "Event", Struct)
+SECRETS = Resource("v1", "secrets", "Secret", certificates.Secret)
+MUTATING_CONFIGURATIONS = Resource(
+    "admissionregistration.k8s.io/v1",
+    "mutatingwebhookconfigurations",
+    "MutatingWebhookConfiguration",
+    certificates.WebhookConfiguration,
+    namespaced=False,
+)
+VALIDATING_CONFIGURATIONS = Resource(
+    "admissionregistration.k8s.io/v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+    certificates.WebhookConfiguration,
+    namespaced=False,
+)

@@ -7,6 +7,7 @@ its traceback is in the log. TLS 1.2 at least, HTTP/1.1 only; clients need no ce
 """
 
 import asyncio
+import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -45,10 +46,13 @@ async def serving(
     *,
     lookup: pods.Lookup | None = None,
     reviews: Reviews | None = None,
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[int]:
     """Listens before it yields the port, and ends what runs after. Pods are reviewed where there is a `lookup` of their
-    leaders. Raises UsageError."""
-    tls = ServingCertificate(options.certificates, "--webhook-cert-dir", options.tls).context
+    leaders. `tls` is where the options name no directory. Raises UsageError."""
+    if options.certificates is not None:
+        tls = ServingCertificate(options.certificates, "--webhook-cert-dir", options.tls).context
+    assert tls is not None, "webhooks are served over TLS only"
     app = application(features, look, lookup=lookup, reviews=reviews)
     async with listening(app, options.address, tls, "--webhook-bind-address") as port:
         log.info("Webhooks are served", port=port)
