@@ -1,153 +1,218 @@
 """The model Job controller: pods of Indexed Jobs, their counts, success, failure with back-off limit, suspension.
 
-Mirrors batch/v1 as far as JobSet sees it: a Job is Failed or Complete only after its last pod has ended; a suspended
-Job has no pods and no startTime; a failed pod is replaced at once (there is no back-off pause here). Pods carry the
-labels and annotations of the template and their completion index.
+Mirrors batch/v1 as far as a JobSet sees it: FailureTarget or SuccessCriteriaMet come first, Failed or Complete after
+the last pod has ended; a suspended Job has no pods and no start time; a pod that failed, or that somebody deleted,
+counts and is replaced after the back-off. It refuses loudly the policies of a Job that it does not have.
 """
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyjobset.objects.meta import Manifest
 from pyjobset.simulation import clock
+from pyjobset.simulation.job_rules import suspended
 from pyjobset.simulation.server import Refusal, Server
 from pyjobset.simulation.store import Change, Name
 from pyjobset.simulation.worker import Worker
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 ENDED = ("Succeeded", "Failed")
+BACKOFF_SECONDS, BACKOFF_SECONDS_MAX = 10.0, 600.0
+UNMODELLED = ("activeDeadlineSeconds", "backoffLimitPerIndex", "podFailurePolicy", "successPolicy")
+FAILED = ("BackoffLimitExceeded", "Job has reached the specified backoff limit")
+COMPLETE = ("CompletionsReached", "Reached expected number of succeeded pods")
+
+
+@dataclass(slots=True)
+class _Memory:
+    """Of one Job. The real controller keeps it in finalizers of pods and in the Job's status."""
+
+    failed: set[str] = field(default_factory=set)
+    done: set[int] = field(default_factory=set)
+    released: set[str] = field(default_factory=set)
+    """Pods that the controller deleted itself: they are no failures."""
+    failures: int = 0
+    """Since the last success."""
+    failed_at: float = 0.0
 
 
 class JobController(Worker):
     def __init__(self, server: Server, *, delay_seconds: float = 0.05) -> None:
         super().__init__(server, delay_seconds=delay_seconds)
+        self._memories: dict[str, _Memory] = {}
 
     def wakes(self, change: Change) -> tuple[Name, ...]:
         if change.name.plural == "jobs":
-            return (change.name,) if change.type != "DELETED" else ()
+            if change.type == "DELETED":
+                self._memories.pop(change.object["metadata"]["uid"], None)
+                return ()
+            return (change.name,)
         if change.name.plural != "pods":
             return ()
         owners = change.object["metadata"].get("ownerReferences") or ()
+        for owner in owners:
+            if self.server.store.with_uid(owner["uid"]) is not None:
+                self._count(owner["uid"], change)
         found = (self.server.store.with_uid(owner["uid"]) for owner in owners)
         return tuple(name for name in found if name is not None)
 
+    def _count(self, job: str, change: Change) -> None:
+        """Each pod once, at once: it may be gone before the Job is looked at."""
+        memory, pod = self._memories.setdefault(job, _Memory()), change.object
+        uid = pod["metadata"]["uid"]
+        if pod["status"].get("phase") == "Succeeded":
+            if _index(pod) not in memory.done:
+                memory.done.add(_index(pod))
+                memory.failures = 0
+        elif _is_failed(pod) and uid not in memory.failed and uid not in memory.released:
+            memory.failed.add(uid)
+            memory.failures += 1
+            memory.failed_at = asyncio.get_running_loop().time()
+
     def look(self, key: Name) -> None:
         job = self.server.store.get(key)
-        if job is None or "deletionTimestamp" in job["metadata"] or _finished(job):
+        if job is None or _has(job, "Failed") or _has(job, "Complete"):
             return
-        pods = list(self._pods(job))
-        active = [pod for pod in pods if _phase(pod) not in ENDED and "deletionTimestamp" not in pod["metadata"]]
-        ending = [pod for pod in pods if _phase(pod) not in ENDED and "deletionTimestamp" in pod["metadata"]]
-        done = {_index(pod) for pod in pods if _phase(pod) == "Succeeded"} | _indexes(job)
-        failed = max(sum(_phase(pod) == "Failed" for pod in pods), job["status"].get("failed") or 0)
-        spec = job["spec"]
-        completions = spec.get("completions")
-        over = ""
-        if failed > spec["backoffLimit"]:
-            over = "Failed"
-        elif completions is not None and len(done) >= completions:
-            over = "Complete"
-        if over or spec.get("suspend"):
-            for pod in active:
+        for field_ in UNMODELLED:
+            if field_ in job["spec"]:
+                raise NotImplementedError(f"the model Job controller does not know spec.{field_}")
+        memory = self._memories.setdefault(job["metadata"]["uid"], _Memory())
+        over = self._over(job, memory)
+        if over:
+            for pod in _active(self._pods(job)):
+                memory.failed.add(pod["metadata"]["uid"])  # whatever still runs counts as failed
                 self._delete(pod)
-        elif completions is not None:
-            self._fill(key, job, active, ending, done)
-        self._tell(key, over)
+        elif "deletionTimestamp" not in job["metadata"]:
+            self._manage(key, job, memory)
+            pods = self._pods(job)
+            if len(memory.done) >= job["spec"]["completions"] and not _active(pods):
+                over = "SuccessCriteriaMet"
+        self._tell(key, memory, over)
 
-    def _pods(self, job: Manifest) -> Iterable[Manifest]:
-        for name in self.server.store.owned_by(job["metadata"]["uid"]):
-            pod = self.server.store.get(name)
-            if pod is not None and name.plural == "pods":
-                yield pod
+    def _over(self, job: Manifest, memory: _Memory) -> str:
+        for type_ in ("SuccessCriteriaMet", "FailureTarget"):
+            if _has(job, type_):
+                return type_
+        return "FailureTarget" if len(memory.failed) > job["spec"]["backoffLimit"] else ""
 
-    def _fill(self, key: Name, job: Manifest, active: list[Manifest], ending: list[Manifest], done: set[int]) -> None:
-        """Pods for the lowest indexes that have none; too many go from the highest."""
-        spec = job["spec"]
-        wanted = [index for index in range(spec["completions"]) if index not in done][: spec["parallelism"]]
-        taken = {_index(pod) for pod in (*active, *ending)}
-        for pod in active:
-            if _index(pod) not in wanted:
-                self._delete(pod)
-        for index in wanted:
-            if index not in taken:
-                self._create(key, job, index)
+    def _pods(self, job: Manifest) -> list[Manifest]:
+        found = (self.server.store.get(name) for name in self.server.store.owned_by(job["metadata"]["uid"]))
+        return [pod for pod in found if pod is not None and pod["kind"] == "Pod"]
+
+    def _manage(self, key: Name, job: Manifest, memory: _Memory) -> None:
+        """Removes what is too much, from the highest index, or else makes what is lacking, from the lowest."""
+        spec, active = job["spec"], _active(self._pods(job))
+        if spec["completionMode"] != "Indexed":
+            raise NotImplementedError("the model Job controller knows Indexed Jobs only")
+        most = 0 if spec["suspend"] else min(spec["parallelism"], spec["completions"] - len(memory.done))
+        excess = _excess(active, most, spec["completions"])
+        for pod in excess:
+            memory.released.add(pod["metadata"]["uid"])
+            self._delete(pod)
+        lacking = most - len(active)
+        if excess or lacking <= 0:
+            return
+        wait = self._backoff(memory)
+        if wait > 0:
+            self.wake(key, after_seconds=wait)
+            return
+        taken = memory.done | {_index(pod) for pod in active}
+        for index in [i for i in range(spec["completions"]) if i not in taken][:lacking]:
+            self._create(key, job, index)
+
+    def _backoff(self, memory: _Memory) -> float:
+        if not memory.failures:
+            return 0.0
+        pause: float = min(BACKOFF_SECONDS * 2 ** min(memory.failures - 1, 9), BACKOFF_SECONDS_MAX)
+        return memory.failed_at + pause - asyncio.get_running_loop().time()
 
     def _create(self, key: Name, job: Manifest, index: int) -> None:
         template = job["spec"]["template"]
         given = template.get("metadata") or {}
-        metadata = job["metadata"]
         owner = {
             "apiVersion": "batch/v1",
             "kind": "Job",
             "name": key.name,
-            "uid": metadata["uid"],
+            "uid": job["metadata"]["uid"],
             "controller": True,
             "blockOwnerDeletion": True,
         }
         pod = {
             "metadata": {
                 "generateName": f"{key.name}-{index}-",
-                "labels": given.get("labels") or {},
+                "labels": {**(given.get("labels") or {}), INDEX: str(index)},
                 "annotations": {**(given.get("annotations") or {}), INDEX: str(index)},
                 "ownerReferences": [owner],
             },
             "spec": template.get("spec") or {},
         }
         try:
-            made = self.server.create("pods", key.namespace, pod)
+            self.server.create("pods", key.namespace, pod)
         except Refusal:
             self.wake(key, after_seconds=1.0)
-        else:
-            self.server.set_status(Name("pods", key.namespace, made["metadata"]["name"]), phase="Pending")
 
     def _delete(self, pod: Manifest) -> None:
         metadata = pod["metadata"]
-        self.server.delete(Name("pods", metadata["namespace"], metadata["name"]))
+        name = Name("pods", metadata["namespace"], metadata["name"])
+        self.server.delete(name, {"propagationPolicy": "Background"})
 
-    def _tell(self, key: Name, over: str) -> None:
-        """Counts and conditions, once a change."""
+    def _tell(self, key: Name, memory: _Memory, over: str) -> None:
+        """Counts and conditions. What a Job comes to is said twice: that it is so, and later that no pod is left."""
         job = self.server.store.get(key)
         if job is None:
             return
-        pods = list(self._pods(job))
-        live = [pod for pod in pods if _phase(pod) not in ENDED]
-        ending = sum("deletionTimestamp" in pod["metadata"] for pod in live)
-        done = {_index(pod) for pod in pods if _phase(pod) == "Succeeded"} | _indexes(job)
-        failed = max(sum(_phase(pod) == "Failed" for pod in pods), job["status"].get("failed") or 0)
-        is_suspended = bool(job["spec"].get("suspend"))
-        conditions = list(job["status"].get("conditions") or ())
-        if over and not live:
-            reason = "BackoffLimitExceeded" if over == "Failed" else "CompletionsReached"
-            message = (
-                "Job has reached the specified backoff limit"
-                if over == "Failed"
-                else "Reached expected number of succeeded pods"
-            )
-            conditions = _set(conditions, over, "True", reason, message)
-        elif is_suspended or any(c["type"] == "Suspended" for c in conditions):
-            status = "True" if is_suspended else "False"
-            conditions = _set(conditions, "Suspended", status, "JobSuspended" if is_suspended else "JobResumed", "")
-        started = job["status"].get("startTime") or clock.timestamp()
+        pods, status = self._pods(job), job["status"]
+        active = _active(pods)
+        ending = sum("deletionTimestamp" in pod["metadata"] for pod in pods if pod["status"].get("phase") not in ENDED)
+        conditions, started = list(status.get("conditions") or ()), status.get("startTime")
+        is_suspended = job["spec"]["suspend"]
+        if started is None and not is_suspended:
+            started = clock.timestamp()
+        if over:
+            conditions = _set(conditions, over, "True", *(FAILED if over == "FailureTarget" else COMPLETE))
+        elif "deletionTimestamp" not in job["metadata"] and suspended(job) != str(bool(is_suspended)):
+            if is_suspended:
+                conditions, started = _set(conditions, "Suspended", "True", "JobSuspended", "Job suspended"), None
+            elif suspended(job):
+                conditions = _set(conditions, "Suspended", "False", "JobResumed", "Job resumed")
+                started = clock.timestamp()
         self.server.set_status(
             key,
-            active=len(live) - ending or None,
-            ready=sum(_is_ready(pod) for pod in live if "deletionTimestamp" not in pod["metadata"]),
-            succeeded=len(done) or None,
-            failed=failed or None,
+            active=len(active) or None,
+            ready=sum(_is_ready(pod) for pod in active),
+            succeeded=len(memory.done) or None,
+            failed=len(memory.failed) or None,
             terminating=ending,
-            completedIndexes=",".join(map(str, sorted(done))) or None,
-            startTime=None if is_suspended and not over else started,
+            completedIndexes=_ranges(sorted(memory.done)) or None,
+            startTime=started,
             conditions=conditions or None,
         )
+        if over and not ending:
+            final, words = ("Failed", FAILED) if over == "FailureTarget" else ("Complete", COMPLETE)
+            ended = {"completionTime": clock.timestamp()} if final == "Complete" else {}
+            self.server.set_status(key, conditions=_set(conditions, final, "True", *words), **ended)
 
 
-def _finished(job: Manifest) -> bool:
-    conditions = job["status"].get("conditions") or ()
-    return any(c["type"] in ("Complete", "Failed") and c["status"] == "True" for c in conditions)
+def _has(job: Manifest, type_: str) -> bool:
+    return any(c["type"] == type_ and c["status"] == "True" for c in job["status"].get("conditions") or ())
 
 
-def _phase(pod: Manifest) -> str:
-    return str(pod["status"].get("phase") or "Pending")
+def _is_failed(pod: Manifest) -> bool:
+    """Also one that was deleted before it ended: it may never say how it ended."""
+    return pod["status"].get("phase") == "Failed" or "deletionTimestamp" in pod["metadata"]
+
+
+def _active(pods: Iterable[Manifest]) -> list[Manifest]:
+    return [p for p in pods if p["status"].get("phase") not in ENDED and "deletionTimestamp" not in p["metadata"]]
+
+
+def _excess(active: Sequence[Manifest], most: int, completions: int) -> list[Manifest]:
+    ranked = sorted(active, key=_index)
+    beyond = [pod for pod in ranked if _index(pod) >= completions]
+    number = max(len(active) - most, len(beyond))
+    return ranked[len(ranked) - number :]
 
 
 def _is_ready(pod: Manifest) -> bool:
@@ -159,15 +224,22 @@ def _index(pod: Manifest) -> int:
     return int(pod["metadata"]["annotations"][INDEX])
 
 
-def _indexes(job: Manifest) -> set[int]:
-    """Those that are known to be done, also when their pods are gone."""
-    return {int(part) for part in (job["status"].get("completedIndexes") or "").split(",") if part}
+def _ranges(indexes: Sequence[int]) -> str:
+    """`0,2-4`; two neighbours are two."""
+    found: list[list[int]] = []
+    for index in indexes:
+        if found and found[-1][-1] == index - 1:
+            found[-1].append(index)
+        else:
+            found.append([index])
+    texts = (",".join(map(str, run)) if len(run) < 3 else f"{run[0]}-{run[-1]}" for run in found)
+    return ",".join(texts)
 
 
-def _set(conditions: list[Any], type_: str, status: str, reason: str, message: str) -> list[Any]:
+def _set(conditions: Sequence[Any], type_: str, status: str, reason: str, message: str) -> list[Any]:
     old = next((c for c in conditions if c["type"] == type_), None)
     if old is not None and old["status"] == status:
-        return conditions
+        return list(conditions)
     condition = {
         "type": type_,
         "status": status,
@@ -175,4 +247,4 @@ def _set(conditions: list[Any], type_: str, status: str, reason: str, message: s
         "message": message,
         "lastTransitionTime": clock.timestamp(),
     }
-    return [c for c in conditions if c["type"] != type_] + [condition]
+    return [condition if c is old else c for c in conditions] + ([] if old else [condition])

@@ -27,6 +27,7 @@ class Kind:
     two kinds of write leaves the other's part."""
     is_metadata_kept: bool = False
     """A write of status leaves metadata alone too, a wrong uid is not noticed."""
+    is_custom: bool = False
     has_generation: bool = False
     is_told_when_gone: bool = False
     """The answer to a delete is the last state of the object, also when it is gone."""
@@ -117,6 +118,7 @@ KINDS: Mapping[str, Kind] = {
             resources.JOBSETS,
             status={},
             is_metadata_kept=True,
+            is_custom=True,
             has_generation=True,
             fill=_plain_jobset,
             plain=_plain_jobset,

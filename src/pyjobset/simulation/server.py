@@ -8,6 +8,7 @@ same scripts against both. It makes no faults: simulation.faults does, in betwee
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
@@ -92,7 +93,7 @@ class Server:
                     lines.put_nowait(change.line(type_))
 
         if is_list:
-            for obj in self.store.of(plural, namespace):
+            for obj in self._sorted(plural, namespace):
                 if is_chosen(obj):
                     lines.put_nowait(msgspec.json.encode({"type": "ADDED", "object": obj}) + b"\n")
             lines.put_nowait(self._bookmark(INITIAL_EVENTS_END))
@@ -228,7 +229,7 @@ class Server:
         kind = KINDS[key.plural]
         if subresource:
             kept = old["metadata"] if kind.is_metadata_kept else new["metadata"]
-            new = {**old, "metadata": kept, "status": new.get("status") or {}}
+            new = {**old, "metadata": kept, "status": _plain_status(kind, new.get("status"))}
         elif kind.status is not None:
             new = {**new, "status": old["status"]}
         new = kind.plain(new)
@@ -240,8 +241,8 @@ class Server:
         if kind.has_generation and not is_same_spec:
             changed["generation"] += 1
         new = {**new, "metadata": changed}
-        if new == old:
-            return old  # a write that changes nothing makes no version
+        if new == old and not _is_first_status(kind, old, new):
+            return self._unchanged(key, old)
         self.admit(key, new)
         if metadata.is_over(changed):
             self.store.remove(key)
@@ -259,9 +260,13 @@ class Server:
         if field:
             message = f"Precondition failed: {field} in precondition: {wanted[field]}, in object meta: {old[field]}"
             raise Refusal(409, "Conflict", message, key.name)
+        if old.get("deletionGracePeriodSeconds"):
+            return obj  # it is pending: only its time could become shorter
         wish = metadata.FOREGROUND if propagation == "Foreground" else ""
         changed = metadata.deleted(old, wish, clock.timestamp(), grace_seconds=_grace(key, obj))
         if metadata.is_over(changed):
+            if changed != old and "deletionTimestamp" in old and "resourceVersion" in wanted:
+                raise NotImplementedError(f"{UNMODELLED} deletes of a version that change it first")
             return self._end(key, {**obj, "metadata": changed})
         return obj if changed == old else self.store.put(key, {**obj, "metadata": changed})
 
@@ -276,12 +281,20 @@ class Server:
 
     def _end(self, key: Name, obj: Manifest) -> Manifest:
         """A pod is first told to go, also where that takes no time."""
-        if key.plural == "pods":
+        is_asked_before = "deletionTimestamp" in self._stored(key)["metadata"]
+        if key.plural == "pods" and not is_asked_before:
             self.store.put(key, obj)
         last = self.store.remove(key)
         if KINDS[key.plural].is_told_when_gone:
             return last
         return {"kind": "Status", "status": "Success", "details": {"name": key.name, "uid": obj["metadata"]["uid"]}}
+
+    @staticmethod
+    def _unchanged(key: Name, obj: Manifest) -> Manifest:
+        """A write that changes nothing makes no version."""
+        if key.plural == "persistentvolumeclaims":
+            raise NotImplementedError(f"{UNMODELLED} which patches of a claim that change nothing make a version")
+        return obj
 
     def _stored(self, key: Name) -> Manifest:
         obj = self.store.get(key)
@@ -291,10 +304,14 @@ class Server:
 
     def _list(self, query: Mapping[str, str], plural: str, namespace: str) -> Response:
         is_chosen = chosen(query.get("labelSelector", ""), query.get("fieldSelector", ""))
-        items = [obj for obj in self.store.of(plural, namespace) if is_chosen(obj)]
+        items = [obj for obj in self._sorted(plural, namespace) if is_chosen(obj)]
         if len(items) > int(query.get("limit") or len(items)):
             raise NotImplementedError(f"{UNMODELLED} pages: there are {len(items)} {plural}")
         return _json(200, {"metadata": {"resourceVersion": str(self.store.version)}, "items": items})
+
+    def _sorted(self, plural: str, namespace: str) -> list[Manifest]:
+        found = self.store.of(plural, namespace)
+        return sorted(found, key=lambda obj: (obj["metadata"]["namespace"], obj["metadata"]["name"]))
 
     def _discovery(self, request: Request) -> Response:
         group = request.path.removeprefix("/apis/").removeprefix("/api/")
@@ -335,6 +352,19 @@ def _type_for(change: Change, is_chosen: Predicate) -> str:
     return "DELETED" if was else ""
 
 
+def _plain_status(kind: Kind, status: Manifest | None) -> Manifest:
+    if status is None:
+        return {}
+    if kind.is_custom or [] not in status.values():
+        return status
+    return {field: value for field, value in status.items() if value != []}
+
+
+def _is_first_status(kind: Kind, old: Manifest, new: Manifest) -> bool:
+    """A custom resource has no status before the first write, and then one that may be empty: that is a change."""
+    return kind.is_custom and old["status"] is kind.status and new["status"] is not kind.status
+
+
 def _grace(key: Name, obj: Manifest) -> int:
     """How long a pod may take to terminate: no time where it is on no node or has ended."""
     if key.plural != "pods" or not obj["spec"].get("nodeName"):
@@ -348,10 +378,16 @@ def _head(kind: Kind) -> Manifest:
     return {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind}
 
 
-def _query(request: Request) -> dict[str, str]:
-    return {key: values[0] for key, values in parse_qs(request.query).items()}
+def _query(request: Request) -> Mapping[str, str]:
+    return _parsed(request.query)
 
 
+@lru_cache(1000)
+def _parsed(query: str) -> Mapping[str, str]:
+    return {key: values[0] for key, values in parse_qs(query).items()}
+
+
+@lru_cache(1000)
 def _parse(path: str) -> tuple[str, str, str, str]:
     """Plural, namespace, name, subresource of a path; all empty for discovery."""
     parts = path.strip("/").split("/")

@@ -16,7 +16,6 @@ Lines = list[tuple[str, Any]]
 
 _POD_DEFAULTS = (
     "dnsPolicy=ClusterFirst",
-    "restartPolicy=Always",
     "schedulerName=default-scheduler",
     "securityContext={}",
     "terminationGracePeriodSeconds=30",
@@ -47,15 +46,21 @@ MASK: Mapping[str, str] = {
     "Service.status.loadBalancer": _SERVICE,
     "PersistentVolumeClaim.spec.volumeMode": "the controller does not read it",
 }
+_MASKED: dict[int, list[tuple[str, tuple[str, ...], str]]] = {}
+for _mask in MASK:
+    """By length: the mask, its path, and the value that is a default, or nothing for any."""
+    _path, _, _value = _mask.partition("=")
+    _names = tuple(_path.split("."))
+    _MASKED.setdefault(len(_names), []).append((_mask, _names, _value))
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 GENERATED = re.compile(r"^(made-)[a-z0-9]{5,}$")
 _ABSENT = object()
 
 
-def compared(story: Story, mask: Mapping[str, str] = MASK) -> Lines:
-    """What two sides must agree on."""
+def compared(story: Story, masked: set[str]) -> Lines:
+    """What two sides must agree on. `masked` gets those of the mask that hid something."""
     versions = sorted({int(found) for found in _versions(story)})
-    plain = _Plain(mask, {str(version): f"<{rank}>" for rank, version in enumerate(versions, 1)})
+    plain = _Plain(masked, {str(version): f"<{rank}>" for rank, version in enumerate(versions, 1)})
     lines: Lines = [(f"{a['step']} -> {a['code']}", plain.answer(a["body"])) for a in story.answers]
     for number, events in enumerate(story.told):
         lines += [(f"watch {number}: {e['type']}", plain.object(e["object"])) for e in events]
@@ -94,9 +99,8 @@ def _versions(story: Story) -> Iterator[str]:
 
 
 class _Plain:
-    def __init__(self, mask: Mapping[str, str], versions: Mapping[str, str]) -> None:
-        self._masked = [tuple(path.split(".")) for path in (m.partition("=")[0] for m in mask)]
-        self._values = [m.partition("=")[2] for m in mask]
+    def __init__(self, masked: set[str], versions: Mapping[str, str]) -> None:
+        self._masked = masked
         self._versions = versions
         self._uids: dict[str, str] = {}
 
@@ -141,10 +145,8 @@ class _Plain:
         return GENERATED.sub(r"\1*", self._uids.get(value, value))
 
     def _is_masked(self, path: tuple[str, ...], value: Any) -> bool:
-        """A mask is a path, or a path with the value that is a default: `Job.spec.x=1`."""
-        return any(
-            len(names) == len(path)
-            and (not wanted or str(value) == wanted)
-            and all(name in ("*", part) for name, part in zip(names, path, strict=True))
-            for names, wanted in zip(self._masked, self._values, strict=True)
-        )
+        for mask, names, wanted in _MASKED.get(len(path), ()):
+            if wanted in ("", str(value)) and all(n in ("*", p) for n, p in zip(names, path, strict=True)):
+                self._masked.add(mask)
+                return True
+        return False

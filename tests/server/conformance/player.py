@@ -6,7 +6,7 @@ A script is data. What an answer says of identities is told by placeholders, so 
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableSequence, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,8 @@ from pyjobset.simulation.kinds import KINDS
 END = "zz-end"
 """The object that is made after a script, so that a watch knows when it has seen all."""
 WATCH_SECONDS = 20
+UNSEEN = ("1", "00000000-0000-4000-9000-000000000000")
+"""The version and the uid of an object that no answer told of."""
 
 
 @dataclass(frozen=True)
@@ -97,15 +99,33 @@ class Player:
         begun: list[asyncio.Task[list[Manifest]]] = []
         for number, step in enumerate(script.steps):
             begun += [await self._begin(watch) for watch in script.watches if watch.first == number]
-            response = await self._transport.send(self._request(step))
-            story.answers.append(self._answer(step, response))
+            story.answers.append(await self.ask(step))
         begun += [await self._begin(watch) for watch in script.watches if watch.first >= len(script.steps)]
         for plural in script.lists:
-            story.left += await self._list(plural)
+            story.left += await self.all(plural)
         for plural in dict.fromkeys(watch.plural for watch in script.watches):
-            await self._transport.send(self._request(create(plural, self._ends[plural])))
+            await self.send(create(plural, self._ends[plural]))
         story.told = list(await asyncio.gather(*begun))
         return story
+
+    async def send(self, step: Step) -> Response:
+        return await self._transport.send(self._request(step))
+
+    async def ask(self, step: Step) -> Manifest:
+        """The answer, with what it is the answer to. Its identities are remembered."""
+        return self._answer(step, await self.send(step))
+
+    async def follow(self, plural: str, version: str, told: MutableSequence[Manifest]) -> None:
+        """Keeps the objects that a watch tells, until it is cancelled."""
+        resource: Resource[Any] = KINDS[plural].resource
+        request = requests.watch(
+            resource, self._namespace, resource_version=version, timeout_seconds=600, silence_seconds_max=600
+        )
+        async with self._transport.stream(request) as lines:
+            async for line in lines:
+                event = msgspec.json.decode(line)
+                if event["type"] in ("ADDED", "MODIFIED"):
+                    told.append(event["object"])
 
     def _request(self, step: Step) -> Request:
         resource: Resource[Any] = KINDS[step.plural].resource
@@ -158,12 +178,17 @@ class Player:
             return [self._filled(each) for each in value]
         if not isinstance(value, str) or not value.startswith("$"):
             return value
+        if value == "$namespace":
+            return self._namespace
         what, _, of = value[1:].partition(":")
+        if of not in self._seen:
+            return UNSEEN[what.endswith("uid")]
         metadata = self._seen[of][0 if what.startswith("first-") else -1]
         return metadata["uid" if what.endswith("uid") else "resourceVersion"]
 
-    async def _list(self, plural: str) -> list[Manifest]:
-        response = await self._transport.send(self._request(list_(plural)))
+    async def all(self, plural: str) -> list[Manifest]:
+        """All of the namespace, by name."""
+        response = await self.send(list_(plural))
         items = [_headed(plural, item) for item in msgspec.json.decode(response.body)["items"]]
         return sorted(items, key=lambda item: str(item["metadata"]["name"]))
 
@@ -172,7 +197,7 @@ class Player:
         resource: Resource[Any] = KINDS[watch.plural].resource
         version = ""
         if not watch.is_streaming_list:
-            response = await self._transport.send(self._request(list_(watch.plural)))
+            response = await self.send(list_(watch.plural))
             version = msgspec.json.decode(response.body)["metadata"]["resourceVersion"]
         request = requests.watch(
             resource,
