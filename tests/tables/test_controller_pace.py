@@ -56,7 +56,7 @@ def test_counts_wait_from_their_first_change() -> None:
     pace = Pace()
     assert pace.counts_seconds(KEY, 100.0, is_partial=True) == PARTIAL_COUNTS_SECONDS
     assert pace.counts_seconds(KEY, 101.0, is_partial=True) == PARTIAL_COUNTS_SECONDS - 1
-    assert pace.counts_seconds(KEY, 101.0, is_partial=False) < 0, "complete counts do not wait for partial ones"
+    assert pace.counts_seconds(KEY, 101.0, is_partial=False) == 0, "complete counts do not wait for partial ones"
     pace.counts_stored(KEY)
     assert pace.counts_seconds(KEY, 101.0, is_partial=False) == COUNTS_SECONDS
 
@@ -156,3 +156,11 @@ def test_counts_are_partial_while_a_job_has_not_started(counts: dict[str, int], 
 def test_without_counts_all_is_partial() -> None:
     spec = msgspec.convert({"replicatedJobs": [{"name": "w", "replicas": 2}]}, JobSetSpec)
     assert has_partial_counts(spec, JobSetStatus())
+
+
+def test_a_timer_that_fires_a_rounding_error_early_is_in_time() -> None:
+    """Waiting for the rest of 1e-15 s is waiting for no time at all: the run would ask for itself again and again."""
+    pace = Pace()
+    pace.counts_seconds(KEY, 6.88477, is_partial=False)
+    early = 6.88477 + COUNTS_SECONDS - 1e-12
+    assert pace.counts_seconds(KEY, early, is_partial=False) == 0

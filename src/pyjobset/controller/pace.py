@@ -23,6 +23,8 @@ PARTIAL_COUNTS_SECONDS = 5.0
 """While Jobs are still starting: what queueing controllers and people wait for is that all are ready, and that comes
 after COUNTS_SECONDS. The Job controller takes a second or more for each look at a Job, so storing every step would be
 a write a Job."""
+RESOLUTION_SECONDS = 0.001
+"""A timer may fire a rounding error early: to wait for the rest of it would be a loop."""
 
 
 class Pace:
@@ -48,7 +50,8 @@ class Pace:
     def counts_seconds(self, key: Key, now: float, *, is_partial: bool) -> float:
         """Until the counts, which differ from the stored ones, should be stored. Not above 0: now."""
         since = self._counts_since.setdefault(key, now)
-        return since + (PARTIAL_COUNTS_SECONDS if is_partial else COUNTS_SECONDS) - now
+        left = since + (PARTIAL_COUNTS_SECONDS if is_partial else COUNTS_SECONDS) - now
+        return left if left > RESOLUTION_SECONDS else 0.0
 
     def counts_stored(self, key: Key) -> None:
         self._counts_since.pop(key, None)
