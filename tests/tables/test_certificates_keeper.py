@@ -243,10 +243,11 @@ def test_replicas_that_start_together_agree_on_one_secret(data: dict[str, str] |
     case(test, prepare=prepare, pause_seconds=600)
 
 
-def test_nobody_is_ready_before_it_is_trusted() -> None:
+@pytest.mark.parametrize("forbidden", CONFIGURATIONS)
+def test_nobody_is_ready_before_it_is_trusted(forbidden: str) -> None:
     async def main(server: Server) -> None:
         install(server)
-        server.before = lambda _request, plural: failure(403, "Forbidden", "no") if plural == VALIDATING else None
+        server.before = lambda _request, plural: failure(403, "Forbidden", "no") if plural == forbidden else None
         async with replicas(server, 1) as found:
             (keeper,) = found.keepers
             with pytest.raises(ssl.SSLError):
@@ -254,6 +255,7 @@ def test_nobody_is_ready_before_it_is_trusted() -> None:
             await until(lambda: ("secrets", NAMESPACE, SECRET) in server.objects)
             await asyncio.sleep(30)
             assert not keeper.is_ready()
+            assert sorted(map(bool, bundles(server))) == [False, False, True, True], "the other one trusts it"
             server.before = lambda _request, _plural: None
             await until(keeper.is_ready, 70)
             assert found.refused == []

@@ -190,13 +190,20 @@ class Keeper:
         return content
 
     async def _inject(self, content: Content) -> None:
-        """One after the other: each that fails is tried again with the rest."""
+        """One that fails does not keep the other."""
+        problems: list[JobSetError] = []
         for name, cache in self._configurations:
             found = cache.get("", name)
             patch = [] if found is None else trust.injection(found, content.trusted)
-            if patch:
+            if not patch:
+                continue
+            try:
                 cache.wrote(await self._client.patch(cache.resource, None, name, patch, kind="json"))
                 log.info("Webhook configuration trusts the authority", name=name, kind=cache.resource.kind)
+            except JobSetError as error:
+                problems.append(error)
+        if problems:
+            raise problems[0]
 
     def _serve(self, content: Content) -> datetime:
         """Takes what is to be served. Returns when it may be something else."""
