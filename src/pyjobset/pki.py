@@ -8,6 +8,7 @@ import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import TypeVar
 
 from cryptography import x509
@@ -142,6 +143,7 @@ def can_be_host(text: str) -> bool:
         return False
 
 
+@lru_cache(64)  # the same few are read again and again, as each webhook has them
 def _read_certificate(pem: bytes) -> Certificate | None:
     try:
         parsed = x509.load_pem_x509_certificate(pem)
