@@ -16,6 +16,7 @@ from pyjobset.simulation.store import Change, Name
 from pyjobset.simulation.worker import Worker
 
 NODE = "node-0"
+SCHEDULER = "default-scheduler"
 ALL = Name("", "", "all")
 SCHEDULED = "PodGroupInitiallyScheduled"
 
@@ -34,7 +35,7 @@ class Scheduler(Worker):
         free = self.slots - sum(_holds_slot(pod) for pod in pods)
         waiting: dict[tuple[str, str], list[Manifest]] = {}
         for pod in pods:
-            if not pod["spec"].get("nodeName") and "deletionTimestamp" not in pod["metadata"]:
+            if _is_waiting(pod):
                 waiting.setdefault((pod["metadata"]["namespace"], _group(pod)), []).append(pod)
         for (namespace, group), members in waiting.items():
             free -= self._place(namespace, group, members, pods, free)
@@ -97,6 +98,12 @@ class Scheduler(Worker):
 
 def _group(pod: Manifest) -> str:
     return str((pod["spec"].get("schedulingGroup") or {}).get("podGroupName") or "")
+
+
+def _is_waiting(pod: Manifest) -> bool:
+    spec = pod["spec"]
+    is_ours = spec.get("schedulerName", SCHEDULER) == SCHEDULER
+    return is_ours and not spec.get("nodeName") and "deletionTimestamp" not in pod["metadata"]
 
 
 def _holds_slot(pod: Manifest) -> bool:

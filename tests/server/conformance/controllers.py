@@ -23,6 +23,7 @@ from tests.server.conformance.player import Player, Step, list_
 SEEN = ("jobs", "pods", "podgroups", "workloads", "persistentvolumeclaims")
 COUNTS = ("active", "ready", "succeeded", "failed", "terminating", "completedIndexes")
 REST_SECONDS = 60.0
+MANY = 100
 Sight = Mapping[str, Any]
 """Of each object that there is, what the controllers made of it."""
 
@@ -37,10 +38,11 @@ class Move:
 
 @dataclass(frozen=True)
 class Scene:
-    """`slots`: pods that have room. `terminate_seconds`: how long a deleted pod takes to go, where it matters."""
+    """`slots`: pods that have room; fewer than MANY have each a node of the scene. `terminate_seconds`: how long a
+    deleted pod takes to go, where it matters."""
 
     moves: Sequence[Move]
-    slots: int = 100
+    slots: int = MANY
     terminate_seconds: float = 0.3
 
 

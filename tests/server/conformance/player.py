@@ -2,7 +2,7 @@
 
 A script is data. What an answer says of identities is told by placeholders, so that a later step can use it:
 `$uid:jobs/a` and `$version:jobs/a` are those of the last answer about that object, `$first-version:jobs/a` and
-`$first-uid:jobs/a` those of the first one.
+`$first-uid:jobs/a` those of the first one; `$namespace` is the script's own.
 """
 
 import asyncio
@@ -178,8 +178,8 @@ class Player:
             return [self._filled(each) for each in value]
         if not isinstance(value, str) or not value.startswith("$"):
             return value
-        if value == "$namespace":
-            return self._namespace
+        if value.startswith("$namespace"):
+            return value.replace("$namespace", self._namespace)
         what, _, of = value[1:].partition(":")
         if of not in self._seen:
             return UNSEEN[what.endswith("uid")]

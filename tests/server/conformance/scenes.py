@@ -21,9 +21,16 @@ def pods(command: list[str], **notes: str) -> Manifest:
     return {"metadata": {"annotations": annotations}, "spec": {"restartPolicy": "Never", "containers": [container]}}
 
 
-def running(name: str = "a", command: list[str] = RUNS, metadata: Manifest | None = None, **spec: Any) -> Step:
-    more = {"suspend": False, "backoffLimit": 0, "template": pods(command), **spec}
-    return create("jobs", job(name, metadata, **more))
+def jobs(*given: Manifest) -> list[Step]:
+    """Jobs of a controller, as those of a JobSet are: the Job controller makes no PodGroups for them."""
+    top = owned("Workload", "top", blocks=False) | {"controller": True}
+    owners = {"ownerReferences": [top]}
+    made = [create("jobs", each | {"metadata": {**each["metadata"], **owners}}) for each in given]
+    return [create("workloads", workload("top")), *made]
+
+
+def running(command: list[str] = RUNS, **spec: Any) -> list[Step]:
+    return jobs(job(**{"suspend": False, "backoffLimit": 0, "template": pods(command), **spec}))
 
 
 def member(name: str, command: list[str] = RUNS, group: str = "g", **notes: str) -> Step:
@@ -54,18 +61,26 @@ def child(name: str, *owners: Manifest, **metadata: Any) -> Step:
     return create("workloads", workload(name, {"ownerReferences": list(owners), **metadata}))
 
 
+def user(name: str, of: str, command: list[str] = RUNS, **spec: Any) -> Step:
+    """A pod that has a claim as a volume."""
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": of}}
+    tolerations = [{"key": SLOT, "operator": "Exists"}]
+    more = {**pods(command)["spec"], "volumes": [volume], "tolerations": tolerations, **spec}
+    return create("pods", {"metadata": {"name": name}, "spec": more})
+
+
 SUSPEND, RESUME = patch("jobs", "a", {"spec": {"suspend": True}}), patch("jobs", "a", {"spec": {"suspend": False}})
 
 JOBS: Mapping[str, Scene] = {
-    "a Job is suspended and resumed": scene(create("jobs", job(template=pods(RUNS))), RESUME, SUSPEND, RESUME),
+    "a Job is suspended and resumed": scene(jobs(job(template=pods(RUNS))), RESUME, SUSPEND, RESUME),
     "a Job that runs is suspended": scene(running(), SUSPEND),
     "a Job completes": scene(running(command=ENDS, parallelism=3, completions=3)),
     "a Job completes in two rounds": scene(running(command=ENDS, parallelism=1, completions=2)),
     "a Job fails, and what still runs is ended": scene(
-        [running(command=FAILS, parallelism=1, completions=3, backoffLimit=0)],
+        running(command=FAILS, parallelism=1, completions=3),
     ),
     "a Job fails while its other pods terminate": scene(
-        [running(parallelism=2, completions=2, template=pods(RUNS, terminate_after="4s"))],
+        running(template=pods(RUNS, terminate_after="4s")),
         Move((patch("pods", "#0", {"status": {"phase": "Failed"}}, "status"),), 1.0),
         Move((), 60.0),
         terminate_seconds=4.0,
@@ -101,29 +116,43 @@ JOBS: Mapping[str, Scene] = {
 
 OWNERS: Mapping[str, Scene] = {
     "what is owned goes with its owner": scene(
-        [create("jobs", job()), child("w", owned("Job", "a")), child("v", owned("Workload", "w")), child("u")],
+        [*jobs(job()), child("w", owned("Job", "a")), child("v", owned("Workload", "w")), child("u")],
         delete("jobs", "a"),
     ),
     "an owner that is deleted in the foreground waits": scene(
-        [create("jobs", job()), child("w", owned("Job", "a"), **HOLD)],
+        [*jobs(job()), child("w", owned("Job", "a"), **HOLD)],
         delete("jobs", "a", "Foreground"),
         patch("workloads", "w", {"metadata": {"finalizers": None}}),
     ),
     "an owner does not wait for what does not block it": scene(
-        [create("jobs", job()), child("w", owned("Job", "a", blocks=False), **HOLD)],
+        [*jobs(job()), child("w", owned("Job", "a", blocks=False), **HOLD)],
         delete("jobs", "a", "Foreground"),
         patch("workloads", "w", {"metadata": {"finalizers": None}}),
     ),
     "what has two owners goes with the last one": scene(
-        [create("jobs", job()), create("jobs", job("b")), child("w", owned("Job", "a"), owned("Job", "b"))],
+        [*jobs(job(), job("b")), child("w", owned("Job", "a"), owned("Job", "b"))],
         delete("jobs", "a"),
         delete("jobs", "b"),
     ),
     "what has an owner that is not there goes": scene(
-        [create("jobs", job()), delete("jobs", "a"), child("w", owned("Job", "a"))],
+        [*jobs(job()), delete("jobs", "a"), child("w", owned("Job", "a"))],
     ),
-    "a claim is released when no pod uses it": scene(
-        [create("persistentvolumeclaims", claim())], delete("persistentvolumeclaims", "a")
+    "a claim goes when no pod uses it": scene(
+        [create("persistentvolumeclaims", claim()), create("persistentvolumeclaims", claim("b"))],
+        user("p", "b", nodeName="$namespace-0"),
+        [delete("persistentvolumeclaims", "a"), delete("persistentvolumeclaims", "b")],
+        delete("pods", "p"),
+        slots=1,
+    ),
+    "a claim does not wait for a pod without a node": scene(
+        [create("persistentvolumeclaims", claim()), user("p", "a", schedulerName="example.com/none")],
+        delete("persistentvolumeclaims", "a"),
+    ),
+    "a claim waits for a pod that has ended": scene(
+        [create("persistentvolumeclaims", claim()), user("p", "a", ENDS, nodeName="$namespace-0")],
+        delete("persistentvolumeclaims", "a"),
+        delete("pods", "p"),
+        slots=1,
     ),
 }
 
@@ -160,4 +189,5 @@ GANGS: Mapping[str, Scene] = {
     "a PodGroup without pods goes": scene(gang(1), delete("podgroups", "g")),
 }
 
-SCENES: Mapping[str, Mapping[str, Scene]] = {"Jobs": JOBS, "Owners": OWNERS, "Gangs": GANGS}
+GROUPS: Mapping[str, Mapping[str, Scene]] = {"Jobs": JOBS, "Owners and claims": OWNERS, "Gangs": GANGS}
+SCENES: Mapping[str, Scene] = {name: each for group in GROUPS.values() for name, each in group.items()}

@@ -12,8 +12,8 @@ from pyjobset.localplane.nodes import manifest as node_manifest
 from pyjobset.localplane.options import NodeLayout
 from pyjobset.localplane.plane import Plane
 from pyjobset.simulation import clock
-from tests.server.conformance.controllers import Course, Scene, in_model, on_cluster
-from tests.server.conformance.scenes import GANGS, SCENES, SLOT
+from tests.server.conformance.controllers import MANY, Course, Scene, in_model, on_cluster
+from tests.server.conformance.scenes import SCENES, SLOT
 from tests.server.plane import Kubectl, wait_for
 
 SECONDS_MAX = 60.0
@@ -23,9 +23,11 @@ SECONDS_MAX = 60.0
 @pytest.fixture
 def rooms(kubectl: Kubectl, namespace: str) -> Iterator[Mapping[str, str]]:
     """A namespace for each scene, with nodes of its own for those that count them."""
-    found = {name: f"{namespace}-{n}" for n, name in enumerate(name for group in SCENES.values() for name in group)}
+    found = {name: f"{namespace}-{n}" for n, name in enumerate(SCENES)}
     objects = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": room}} for room in found.values()]
-    for name, scene in GANGS.items():
+    for name, scene in SCENES.items():
+        if scene.slots == MANY:
+            continue
         layout = NodeLayout(count=scene.slots, cpu="1", topology={}, labels={SLOT: found[name]})
         taint = {"key": SLOT, "value": found[name], "effect": "NoSchedule"}
         for number in range(scene.slots):
@@ -48,12 +50,11 @@ def _are_ready(kubectl: Kubectl) -> bool:
 
 
 async def _play(plane: Plane, rooms: Mapping[str, str], wanted: Mapping[str, Course]) -> Sequence[Course]:
-    scenes = {name: scene for group in SCENES.values() for name, scene in group.items()}
     transport = HttpTransport(cluster.load(str(plane.kubeconfig)))
     try:
         playing = (
             on_cluster(transport, rooms[name], scene, wanted[name], seconds=SECONDS_MAX)
-            for name, scene in scenes.items()
+            for name, scene in SCENES.items()
         )
         return await asyncio.gather(*playing)
     finally:
@@ -70,8 +71,7 @@ def differences(name: str, scene: Scene, real: Course, model: Course) -> Iterato
 
 
 def test_controllers_bring_the_same_scenes_to_the_same_rest(plane: Plane, rooms: Mapping[str, str]) -> None:
-    scenes = {name: scene for group in SCENES.values() for name, scene in group.items()}
-    models = {name: clock.run(in_model(scene)) for name, scene in scenes.items()}
-    reals = dict(zip(scenes, asyncio.run(_play(plane, rooms, models)), strict=True))
-    found = [text for name, scene in scenes.items() for text in differences(name, scene, reals[name], models[name])]
+    models = {name: clock.run(in_model(scene)) for name, scene in SCENES.items()}
+    reals = dict(zip(SCENES, asyncio.run(_play(plane, rooms, models)), strict=True))
+    found = [text for name, scene in SCENES.items() for text in differences(name, scene, reals[name], models[name])]
     assert not found, "\n".join(found)
