@@ -166,7 +166,7 @@ class Manager:
         webhooks = self._options.webhooks
         if webhooks is None or webhooks.certificates is not None:
             return None
-        from pyjobset.controller.certificates.keeper import Keeper  # 8 MB, for cryptography
+        from pyjobset.controller.certificates.keeper import Keeper  # 11 MB, for cryptography
 
         return Keeper(self._client, self._options.certificates, own_namespace() or NAMESPACE, webhooks.tls)
 

@@ -36,8 +36,8 @@ LOOK_SECONDS_MAX = 600.0
 WRITES_FREE = 5
 WRITES_SECONDS = (0.0, 0.5, 60.0)
 """Pauses between writes in a row, after some that are free: two programs that do not agree must not be a storm."""
-CALM_SECONDS = 120.0
-"""Writes so far apart are not in a row."""
+CALM_SECONDS = 30.0
+"""In so long a write is forgotten."""
 FAILURE_SECONDS = (0.5, 1.0, 60.0)
 
 log = Log(__name__)
@@ -67,7 +67,7 @@ class Keeper:
         self._followed_at = now()
         self._loop = asyncio.get_running_loop()
         self._news = asyncio.Event()
-        self._writes, self._wrote_at = 0, -CALM_SECONDS
+        self._writes, self._wrote_at = 0.0, self._loop.time()
         self._failures, self._said = 0, ""
         self._secrets = self._cache(SECRETS, options.secret, namespace)
         self._configurations = (
@@ -243,10 +243,10 @@ class Keeper:
     def _pause_seconds(self) -> float:
         """Until the next write may be, the longer the more there were in a row. Zero counts as one."""
         since = self._loop.time() - self._wrote_at
-        writes = 0 if since >= CALM_SECONDS else self._writes + 1
-        pause = nth_delay(WRITES_SECONDS, max(writes - WRITES_FREE, 0)) - since
+        writes = max(self._writes - since / CALM_SECONDS, 0.0)
+        pause = nth_delay(WRITES_SECONDS, max(int(writes) - WRITES_FREE, 0)) - since
         if pause <= 0:
-            self._writes, self._wrote_at = writes, self._loop.time()
+            self._writes, self._wrote_at = writes + 1, self._loop.time()
         return pause
 
     def _found(self) -> list[WebhookConfiguration]:
