@@ -52,21 +52,25 @@ class JobController(Worker):
         if change.name.plural != "pods":
             return ()
         owners = change.object["metadata"].get("ownerReferences") or ()
-        for owner in owners:
-            if self.server.store.with_uid(owner["uid"]) is not None:
-                self._count(owner["uid"], change)
-        found = (self.server.store.with_uid(owner["uid"]) for owner in owners)
-        return tuple(name for name in found if name is not None)
+        found = [self.server.store.with_uid(owner["uid"]) for owner in owners]
+        names = tuple(name for name in found if name is not None and name.plural == "jobs")
+        for name in names:
+            job = self.server.store.get(name)
+            assert job is not None
+            self._count(job, change.object)
+        return names
 
-    def _count(self, job: str, change: Change) -> None:
+    def _count(self, job: Manifest, pod: Manifest) -> None:
         """Each pod once, at once: it may be gone before the Job is looked at."""
-        memory, pod = self._memories.setdefault(job, _Memory()), change.object
-        uid = pod["metadata"]["uid"]
-        if pod["status"].get("phase") == "Succeeded":
+        memory = self._memories.setdefault(job["metadata"]["uid"], _Memory())
+        uid, phase = pod["metadata"]["uid"], pod["status"].get("phase")
+        is_deleted = "deletionTimestamp" in pod["metadata"] and "deletionTimestamp" not in job["metadata"]
+        if phase == "Succeeded":
             if _index(pod) not in memory.done:
                 memory.done.add(_index(pod))
                 memory.failures = 0
-        elif _is_failed(pod) and uid not in memory.failed and uid not in memory.released:
+        elif (phase == "Failed" or is_deleted) and uid not in memory.failed and uid not in memory.released:
+            # one that was deleted before it ended counts too: it may never say how it ended
             memory.failed.add(uid)
             memory.failures += 1
             memory.failed_at = asyncio.get_running_loop().time()
@@ -197,11 +201,6 @@ class JobController(Worker):
 
 def _has(job: Manifest, type_: str) -> bool:
     return any(c["type"] == type_ and c["status"] == "True" for c in job["status"].get("conditions") or ())
-
-
-def _is_failed(pod: Manifest) -> bool:
-    """Also one that was deleted before it ended: it may never say how it ended."""
-    return pod["status"].get("phase") == "Failed" or "deletionTimestamp" in pod["metadata"]
 
 
 def _active(pods: Iterable[Manifest]) -> list[Manifest]:

@@ -135,7 +135,7 @@ OWNERS: Mapping[str, Scene] = {
         delete("jobs", "b"),
     ),
     "what has an owner that is not there goes": scene(
-        [*jobs(job()), delete("jobs", "a"), child("w", owned("Job", "a"))],
+        [create("workloads", workload("x")), delete("workloads", "x"), child("w", owned("Workload", "x"))],
     ),
     "a claim goes when no pod uses it": scene(
         [create("persistentvolumeclaims", claim()), create("persistentvolumeclaims", claim("b"))],
