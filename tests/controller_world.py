@@ -11,9 +11,9 @@ from pyjobset.controller.options import Options
 from pyjobset.kube.client import Client
 from pyjobset.objects import features as gates
 from pyjobset.objects.meta import Manifest
+from pyjobset.simulation.clock import run
 from tests.builders import NOW, replicated_job
 from tests.model_server import ModelServer, failure
-from tests.virtual_time import run
 
 OPTIONS = Options(health_address=None, features=gates.resolve({gates.WORKLOAD_AWARE_SCHEDULING: True}))
 GANG = {"schedulingPolicy": {"gang": {}}}

@@ -20,10 +20,10 @@ from pyjobset.errors import OutcomeUnknown, Unavailable
 from pyjobset.kube.client import Client
 from pyjobset.kube.requests import Request
 from pyjobset.kube.responses import Response
+from pyjobset.simulation.clock import VirtualLoop
 from tests.builders import NOW
 from tests.controller_world import OPTIONS, manifest, until
 from tests.model_server import ModelServer
-from tests.virtual_time import VirtualLoop
 
 ELECTION = LeaderElection(enabled=True, namespace="system")
 LEASE = ("leases", ELECTION.namespace, ELECTION.name)

@@ -14,8 +14,8 @@ from pyjobset.cli.view import Family, view
 from pyjobset.errors import NotFound, Refused, Unavailable
 from pyjobset.kube.client import Client
 from pyjobset.localplane.state import STATE
+from pyjobset.simulation.clock import run
 from tests.model_server import ModelServer, failure
-from tests.virtual_time import run
 
 LABEL = {"jobset.sigs.k8s.io/jobset-name": "js"}
 

@@ -13,9 +13,9 @@ from pyjobset.errors import NotFound, Refused
 from pyjobset.kube.client import Client
 from pyjobset.kube.requests import Request
 from pyjobset.kube.responses import Response
+from pyjobset.simulation.clock import run as run_virtually
 from tests.cli.conftest import Run
 from tests.model_server import ModelServer, failure
-from tests.virtual_time import run as run_virtually
 
 LABEL = {"jobset.sigs.k8s.io/jobset-name": "js"}
 TEMPLATE = {"spec": {"parallelism": 1, "completions": 1}}

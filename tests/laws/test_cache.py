@@ -13,7 +13,7 @@ from pyjobset.kube.client import Client
 from pyjobset.objects.batch import Job
 from pyjobset.objects.meta import Manifest
 from pyjobset.objects.resources import JOBS
-from tests.virtual_time import run
+from pyjobset.simulation.clock import run
 from tests.watch_server import Name, WatchServer, failure
 
 NAMES = ("a", "b")

@@ -27,8 +27,8 @@ from pyjobset.kube.requests import Request
 from pyjobset.kube.responses import Response
 from pyjobset.objects import labels
 from pyjobset.objects.meta import Manifest
+from pyjobset.simulation.clock import run
 from tests.http_peer import Peer, serving
-from tests.virtual_time import run
 from tests.watch_server import failure
 
 NAMED = {"JOBSET_NAME": "js", "POD_NAME": "js-w-0-0-abcde"}

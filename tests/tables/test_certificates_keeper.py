@@ -25,10 +25,10 @@ from pyjobset.kube.client import Client
 from pyjobset.kube.requests import Request
 from pyjobset.kube.responses import Response
 from pyjobset.objects.admission import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
+from pyjobset.simulation.clock import run
 from tests.builders import NOW
 from tests.controller_world import settled, until
 from tests.model_server import ModelServer, failure
-from tests.virtual_time import run
 
 NAMESPACE, SERVICE, SECRET = "jobset-system", "jobset-webhook-service", "jobset-webhook-server-cert"
 HOST = f"{SERVICE}.{NAMESPACE}.svc"

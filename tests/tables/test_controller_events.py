@@ -10,9 +10,9 @@ from pyjobset.errors import Unavailable
 from pyjobset.kube.client import Client
 from pyjobset.objects.jobset import JobSet
 from pyjobset.reconciler.decision import Event
+from pyjobset.simulation.clock import run
 from tests.builders import NOW, jobset
 from tests.model_server import ModelServer
-from tests.virtual_time import run
 
 EVENT = Event("Warning", "JobCreationFailed", "exceeded quota")
 

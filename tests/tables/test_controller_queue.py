@@ -7,7 +7,7 @@ import pytest
 from pyjobset.controller.queue import Backoff, Queue
 from pyjobset.errors import ForeignObject, OutcomeUnknown, Raced, Refused, Unavailable
 from pyjobset.objects.meta import Key
-from tests.virtual_time import run
+from pyjobset.simulation.clock import run
 
 A, B, C = (Key("ns", name) for name in "abc")
 

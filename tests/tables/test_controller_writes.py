@@ -18,8 +18,8 @@ from pyjobset.objects.jobset import JobSetStatus
 from pyjobset.objects.meta import Manifest
 from pyjobset.objects.resources import CLAIMS, JOBS, JOBSETS, SERVICES
 from pyjobset.reconciler.decision import Create, Delete, JsonPatch, Patch
+from pyjobset.simulation.clock import run
 from tests.model_server import ModelServer, failure
-from tests.virtual_time import run
 
 OWNER = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "js", "uid": "js-uid", "controller": True}
 JOB: Manifest = {

@@ -20,9 +20,9 @@ from pyjobset.kube.responses import Response
 from pyjobset.objects import features as gates
 from pyjobset.objects.meta import Manifest
 from pyjobset.rules.registry import JOB_TEMPLATE, JOB_TEMPLATE_UNTRIED
+from pyjobset.simulation.clock import run
 from tests.manifests import ALL_GATES, JOBSET, edited, entry, job_template
 from tests.reviews import body
-from tests.virtual_time import run
 
 DRIVER, WORKERS = "spec.replicatedJobs[0].template", "spec.replicatedJobs[1].template"
 IMAGE = "spec.template.spec.containers[0].image"

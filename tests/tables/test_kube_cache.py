@@ -16,7 +16,7 @@ from pyjobset.kube.client import SILENCE_SECONDS_MAX, Client
 from pyjobset.kube.responses import Response
 from pyjobset.objects.batch import Job
 from pyjobset.objects.resources import JOBS
-from tests.virtual_time import run
+from pyjobset.simulation.clock import run
 from tests.watch_server import WatchServer, failure
 
 Change = tuple[str, int | None, int | None]

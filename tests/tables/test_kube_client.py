@@ -17,7 +17,7 @@ from pyjobset.kube.requests import Request
 from pyjobset.kube.responses import Response
 from pyjobset.objects.batch import ChildMeta, Job
 from pyjobset.objects.resources import JOBS, SERVICES
-from tests.virtual_time import run
+from pyjobset.simulation.clock import run
 
 JOB = {"kind": "Job", "metadata": {"name": "a", "namespace": "ns", "uid": "u", "resourceVersion": "7"}}
 STATUS = {"kind": "Status", "status": "Success"}

@@ -15,7 +15,7 @@ from pyjobset.kube import plugin
 from pyjobset.kube.credentials import Certificate
 from pyjobset.kube.kubeconfig import Choice, Cluster, Exec, ExecVariable, User
 from pyjobset.kube.plugin import PluginCredentials
-from tests.virtual_time import run
+from pyjobset.simulation.clock import run
 
 V1 = "client.authentication.k8s.io/v1"
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)

@@ -38,9 +38,9 @@ from pyjobset.kube.responses import Response
 from pyjobset.localplane import certificates
 from pyjobset.objects.jobset import JobSet, JobSetStatus
 from pyjobset.objects.meta import Condition, Key, ObjectMeta
+from pyjobset.simulation.clock import run
 from tests.controller_world import controller, finish_jobs, manifest, new_manager, settled, until, world
 from tests.model_server import ModelServer, failure
-from tests.virtual_time import run
 
 Samples = dict[str, float]
 KEY = Key("ns", "js")

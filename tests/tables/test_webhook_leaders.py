@@ -28,9 +28,9 @@ from pyjobset.objects import labels
 from pyjobset.objects.batch import Node, Pod
 from pyjobset.objects.features import DEFAULTS
 from pyjobset.objects.meta import Manifest
+from pyjobset.simulation.clock import run
 from tests.model_server import failure
 from tests.reviews import body
-from tests.virtual_time import run
 
 RACK = "rack"
 KEY = "0123456789abcdef0123456789abcdef01234567"
