@@ -166,6 +166,18 @@ def test_nobody_without_a_certificate_gets_in(running: Plane) -> None:
     assert ask(API_SERVER, "/api/v1/secrets", *admin).stdout.endswith("200")
 
 
+def test_the_controller_has_the_rights_of_an_installation(running: Plane) -> None:
+    config = f"--kubeconfig={running.directory / 'kubeconfigs' / CONTROLLER}"
+
+    def may(*asked: str) -> str:
+        return running.run_kubectl("auth", "can-i", *asked, "--all-namespaces", config).stdout.strip()
+
+    yes = (("create", "jobs"), ("patch", "jobsets", "--subresource=status"), ("delete", "podgroups"))
+    no = (("create", "pods"), ("get", "secrets"), ("update", "jobsets"), ("patch", "nodes"), ("*", "*"))
+    assert [may(*asked) for asked in yes] == ["yes"] * len(yes)
+    assert [may(*asked) for asked in no] == ["no"] * len(no)
+
+
 def test_everything_listens_on_the_loopback_address_only(running: Plane) -> None:
     expected = {c.port for c in running.status().components} - {0}
     listening: set[tuple[str, int]] = set()

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from pyjobset import pki
+from pyjobset.localplane.components import CONTROLLER
 from pyjobset.localplane.files import make_private_directory, write_private
 from pyjobset.pki import Certificate, Pair, Period, Subject
 
@@ -47,7 +48,7 @@ LEAVES = (
     Leaf("kube-controller-manager", CLUSTER, "system:kube-controller-manager"),
     Leaf("kube-scheduler", CLUSTER, "system:kube-scheduler"),
     Leaf("kwok", CLUSTER, "kwok", ADMIN_GROUP),
-    Leaf("jobset-controller", CLUSTER, "jobset-controller", ADMIN_GROUP),
+    Leaf(CONTROLLER, CLUSTER, CONTROLLER),
     Leaf("webhook/tls", CLUSTER, "jobset-webhook", hosts=LOCAL),
 )
 

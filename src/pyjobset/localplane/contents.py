@@ -1,9 +1,11 @@
-"""What is inside a running plane: the JobSet CRD and the simulated nodes. Used by `plane.py` only.
+"""What is inside a running plane: the JobSet CRD, the controller's rights and the simulated nodes, for `plane.py`.
 
-The CRD comes from the package once that is installed, else from the checkout.
+The CRD and the roles are those of an installation on a cluster (deploy/). They come from the package once that is
+installed, else from the checkout.
 """
 
 import importlib.resources
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,12 +15,18 @@ from msgspec import Struct
 from pyjobset.errors import PlaneError, UsageError
 from pyjobset.localplane import nodes
 from pyjobset.localplane.api import ApiServer
-from pyjobset.localplane.components import API_SERVER, KWOK
+from pyjobset.localplane.components import API_SERVER, CONTROLLER, KWOK
 from pyjobset.localplane.options import NodeLayout
 from pyjobset.localplane.processes import wait_until
 
 CRD_FILE = "jobset.x-k8s.io_jobsets.yaml"
 _CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/jobsets.jobset.x-k8s.io"
+_RBAC = "rbac.authorization.k8s.io"
+ROLES = {
+    "rbac/manager_role.yaml": "jobset-manager-role",
+    "scheduling/scheduling_role.yaml": "jobset-manager-scheduling-role",
+}
+"""The ClusterRole that each file begins with."""
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 _NAMESPACES = "/api/v1/namespaces"
 _NODES = "/api/v1/nodes"
@@ -38,15 +46,41 @@ class NodeStatus(Struct, frozen=True):
 
 def install_crd(server: ApiServer) -> bool:
     """Applies the CRD and waits until it is served. False when this installation has none."""
-    installed = importlib.resources.files("pyjobset") / "crd" / CRD_FILE
-    checkout = Path(__file__).parents[3] / "deploy" / "crd" / CRD_FILE
-    source = installed if installed.is_file() else checkout
-    if not source.is_file():
+    text = _shipped(f"crd/{CRD_FILE}")
+    if not text:
         return False
-    server.apply(_CRD, source.read_bytes())
+    server.apply(_CRD, text)
     if not wait_until(lambda: _is_established(server.get(_CRD)), _WAIT_SECONDS):
         raise _not_ready("the JobSet CRD", API_SERVER)
     return True
+
+
+def install_rights(server: ApiServer) -> bool:
+    """Lets the controller do what it may do on a cluster, and nothing else. False when this installation has none."""
+    subject = {"kind": "User", "apiGroup": _RBAC, "name": CONTROLLER}
+    for file, name in ROLES.items():
+        role, _, _ = _shipped(file).partition(b"\n---\n")  # its binding is for a service account
+        if not role:
+            return False
+        server.apply(f"/apis/{_RBAC}/v1/clusterroles/{name}", role)
+        binding = {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": f"{name}-of-the-plane"},
+            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
+            "subjects": [subject],
+        }
+        path = f"/apis/{_RBAC}/v1/clusterrolebindings/{name}-of-the-plane"
+        server.apply(path, json.dumps(binding).encode())
+    return True
+
+
+def _shipped(file: str) -> bytes:
+    """A file of deploy/. Empty where this installation lacks it."""
+    installed = importlib.resources.files("pyjobset") / "deploy" / file
+    checkout = Path(__file__).parents[3] / "deploy" / file
+    source = installed if installed.is_file() else checkout
+    return source.read_bytes() if source.is_file() else b""
 
 
 def list_nodes(server: ApiServer) -> list[NodeStatus]:

@@ -254,9 +254,9 @@ class Plane:
             contents.forget_leases(server)
         users = [wanted[n] for n in (CONTROLLER_MANAGER, SCHEDULER, KWOK)]
         started = [c.name for c in users if self._supervisor.start(c)]
-        if not contents.install_crd(server) and options.controller:
+        if not (contents.install_crd(server) and contents.install_rights(server)) and options.controller:
             raise PlaneError(
-                f"this installation of pyjobset lacks its CRD, pyjobset/crd/{contents.CRD_FILE}",
+                "this installation of pyjobset lacks files of pyjobset/deploy: the CRD or a role",
                 hint="install pyjobset again, or start the plane with --no-controller",
             )
         if not prepared:
