@@ -485,3 +485,37 @@ def test_shutdown_does_not_wait_for_ever() -> None:
             assert asyncio.get_running_loop().time() - stopped < 10
 
     world(case)
+
+
+@pytest.mark.parametrize("how", ["deleted", "restarted", "suspended"])
+def test_nothing_is_created_for_a_jobset_that_is_no_longer_what_was_seen(how: str) -> None:
+    """Its watch lags, that of its Jobs does not: those that went with it, or with its last attempt, would run again."""
+
+    async def case(server: ModelServer) -> None:
+        server.put("jobsets", manifest())
+        async with controller(server):
+            await settled(server)
+            for name in server.names("jobs"):
+                server.change("jobs", name, {"status": {"active": 2, "ready": 2}})
+            await settled(server)
+            assert server.get("jobsets", "js")["status"], "it has lived"
+            before = len(server.calls)
+            server.silent.add("jobsets")
+            if how == "deleted":
+                del server.objects["jobsets", "ns", "js"]
+            elif how == "restarted":
+                server.change("jobsets", "js", {"status": {"restarts": 1}})
+            else:
+                server.change("jobsets", "js", {"spec": {"suspend": True}})
+            for name in server.names("jobs"):
+                server.remove("jobs", name)
+            await settled(server)
+        created = [call.body for call in server.calls[before:] if (call.method, call.plural) == ("POST", "jobs")]
+        if how == "deleted":
+            assert created == []
+        elif how == "restarted":
+            assert {job["metadata"]["labels"][RESTART_ATTEMPT] for job in created} == {"1"}
+        else:
+            assert {job["spec"]["suspend"] for job in created} == {True}
+
+    world(case)

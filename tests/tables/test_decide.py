@@ -802,3 +802,12 @@ def test_a_job_that_runs_outside_its_group_does_not_count_for_the_quorum() -> No
     (group,) = server.pod_groups.values()
     assert group.spec.scheduling_policy.gang is not None
     assert group.spec.scheduling_policy.gang.min_count == 2
+
+
+def test_a_clock_that_was_set_back_holds_nothing_back() -> None:
+    """The time of the next try was noted an hour ahead; the JobSet would stand still for that hour."""
+    late = refusal("Job", "js-w-0", 3600)
+    assert [a.name for a in decide(TinyServer(jobset()).observe(refusals=(late,))).actions if a.resource is JOBS] == [
+        "js-w-0",
+        "js-w-1",
+    ]

@@ -15,7 +15,7 @@ from pyjobset.controller.refusals import Memory, Target
 from pyjobset.controller.writes import Writer
 from pyjobset.errors import ForeignObject, JobSetError, OutcomeUnknown, Refused, Unavailable
 from pyjobset.objects.resources import PODS
-from pyjobset.reconciler.decision import CREATION_ORDER, Action, Decision, Delete
+from pyjobset.reconciler.decision import CREATION_ORDER, Action, Create, Decision, Delete
 from pyjobset.reconciler.observation import OWN_VERDICT
 
 PARALLEL = 50
@@ -51,6 +51,12 @@ async def apply(decision: Decision, writer: Writer, memory: Memory, *, now: date
     known = memory.told()
     memory.forget_unwanted({(action.resource.kind, action.name) for action in decision.actions}, now)
     waves = waves_of(decision.actions)
+    if any(isinstance(action, Create) for action in decision.actions):
+        try:
+            await writer.confirm()
+        except JobSetError as error:
+            applied.error = error
+            return applied
     for name in WAVES:
         if name in waves and not await _Wave(writer, memory, applied, now).run(waves[name]):
             break

@@ -50,6 +50,22 @@ class Writer:
                 raise Raced(f"{action.resource.kind} {action.name} is gone") from error
             raise
 
+    async def confirm(self) -> None:
+        """Raises Raced unless the JobSet still is what was observed. Asked before anything is created for one that has
+        lived already: where its watch lags, children that are gone may have gone with it, or with an attempt that is
+        over, and would be made, and would run, again."""
+        metadata = self._jobset.metadata
+        if self._jobset.status == JobSetStatus():
+            return
+        try:
+            stored = await self._client.get(JOBSETS, self._namespace, metadata.name)
+        except NotFound as error:
+            self._deleted(JOBSETS, metadata.name, metadata.uid)
+            raise Raced(f"JobSet {metadata.name} is gone") from error
+        if stored.metadata.resource_version != metadata.resource_version:
+            self._caches.jobsets.wrote(stored)
+            raise Raced(f"JobSet {metadata.name} changed since it was observed")
+
     async def write_status(self, status: JobSetStatus) -> bool:
         """Stores what changed, if nobody wrote the JobSet since it was observed. False: nothing changed."""
         patch = status_patch(self._jobset.status, status)

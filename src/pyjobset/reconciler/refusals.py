@@ -4,7 +4,7 @@ Nothing that needs the refused object is created meanwhile: no Job under a PodGr
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pyjobset.objects import conditions as words
 from pyjobset.objects.jobset import KIND
@@ -13,6 +13,8 @@ from pyjobset.reconciler.decision import CREATION_ORDER, Action, Create
 from pyjobset.reconciler.observation import OWN_VERDICT, Refusal
 from pyjobset.reconciler.outcome import ConditionChange, Outcome
 
+WAIT_SECONDS_MAX = 600.0
+"""Longer than the shell ever puts a retry off."""
 NAMED_MAX = 3
 """Most refusals that the message names; the rest is a number. A JobSet may have a thousand Jobs."""
 
@@ -26,8 +28,10 @@ _REASONS = {
 
 
 def held_back(refusals: Sequence[Refusal], now: datetime) -> Mapping[tuple[str, str], datetime]:
-    """(kind, name) of the objects that are left alone, and until when."""
-    return {(r.kind, r.name): r.retry_at for r in refusals if r.retry_at > now}
+    """(kind, name) of the objects that are left alone, and until when. A time that is too far away was taken from a
+    clock that has been set back since."""
+    latest = now + timedelta(seconds=WAIT_SECONDS_MAX)
+    return {(r.kind, r.name): r.retry_at for r in refusals if now < r.retry_at <= latest}
 
 
 def without_refused(
