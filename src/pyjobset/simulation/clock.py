@@ -15,6 +15,8 @@ T = TypeVar("T")
 EPOCH = datetime(2026, 11, 30, 12, 0, 0, tzinfo=UTC)
 """What the clock shows when a loop starts."""
 HOURS_MAX = 48.0
+TURNS_MAX = 100_000
+"""Of the event loop without time going on. A world needs some dozens."""
 
 
 class Deadlock(RuntimeError):
@@ -25,10 +27,15 @@ class _Selector(selectors.SelectSelector):
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
+        self._turns = 0
 
     def select(self, timeout: float | None = None) -> Any:
         if timeout is not None and timeout <= 0:
+            self._turns += 1
+            if self._turns > TURNS_MAX:
+                raise Deadlock(f"{TURNS_MAX} turns of the event loop at {self.now:g} s, and time does not go on")
             return []
+        self._turns = 0
         if timeout is None:
             raise Deadlock("everything waits and no timer is set")
         self.now += timeout

@@ -6,14 +6,15 @@ from pyjobset.objects import labels
 from pyjobset.objects.meta import Manifest
 from pyjobset.simulation.store import Store
 
-GENERATED = ("pods", "events")
-"""Their names hold a number of the run."""
-
 
 def ending(store: Store) -> dict[str, Any]:
     """By kind and name. Two worlds that end the same way have equal ones."""
     plurals = ("jobsets", "jobs", "services", "workloads", "podgroups", "persistentvolumeclaims")
-    found = {f"{plural}/{o['metadata']['name']}": _plain(plural, o) for plural in plurals for o in store.of(plural)}
+    found: dict[str, Any] = {}
+    for plural in plurals:
+        for obj in store.of(plural):
+            if plural == "jobsets" or obj["metadata"].get("ownerReferences"):
+                found[f"{plural}/{obj['metadata']['name']}"] = _plain(plural, obj)
     found["pods"] = sorted((_index_of(pod), str(pod["status"].get("phase"))) for pod in store.of("pods"))
     return found
 

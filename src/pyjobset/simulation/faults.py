@@ -77,9 +77,16 @@ class FaultyTransport:
         self._storm = storm
         self._actor = actor
         self._crash_at = crash_at
+        self._cut_until = 0.0
+
+    def cut(self, seconds: float) -> None:
+        """Nothing gets through for so long, or until the storm is over."""
+        self._cut_until = asyncio.get_running_loop().time() + seconds
 
     async def send(self, request: Request) -> Response:
         await self._alive()
+        if await self._is_cut():
+            raise _lost(request)
         await asyncio.sleep(0.001)
         self.asked += request.is_mutating
         kind = self._storm.fault(OF_REQUESTS, REQUEST_PERCENT)
@@ -116,7 +123,7 @@ class FaultyTransport:
         before = self._server.store.version
         with self._server.store.acting(self._actor):
             response = self._server.answer(request)
-        if request.is_mutating and self._server.store.version != before and "events" not in request.path:
+        if request.is_mutating and self._server.store.version != before and not _is_aside(request.path):
             self.writes += 1
             if self.writes == self._crash_at:
                 self.crashed.set()
@@ -126,6 +133,7 @@ class FaultyTransport:
     async def _lines(self, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         async for line in lines:
             await self._alive()
+            await self._is_cut()
             kind = self._storm.fault(OF_WATCHES, LINE_PERCENT)
             if kind == LATE:
                 await self._storm.pause(LATE_SECONDS)
@@ -137,10 +145,22 @@ class FaultyTransport:
                 raise Unavailable("the watch was cut")
             yield line
 
+    async def _is_cut(self) -> bool:
+        left = self._cut_until - asyncio.get_running_loop().time()
+        if left <= 0 or self._storm.is_over:
+            return False
+        await self._storm.pause(left)
+        return True
+
     async def _alive(self) -> None:
         """A process that is dead says and hears nothing any more."""
         if self.crashed.is_set():
             await asyncio.Event().wait()
+
+
+def _is_aside(path: str) -> bool:
+    """Of events and leases, which are about no JobSet's life."""
+    return "/events" in path or "/leases" in path
 
 
 def _lost(request: Request) -> Exception:

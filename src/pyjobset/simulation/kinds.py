@@ -154,5 +154,6 @@ KINDS: Mapping[str, Kind] = {
             check=_check_but_quorum,
         ),
         Kind(resources.EVENTS),
+        Kind(resources.LEASES),
     )
 }

@@ -10,13 +10,15 @@ Checkers see every change, and the end. What they find are violations, told with
 import asyncio
 import gc
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import Any
 
 from pyjobset.controller.manager import Manager
-from pyjobset.controller.options import Options
+from pyjobset.controller.options import LeaderElection, Options
+from pyjobset.errors import NotLeading
 from pyjobset.kube.client import Client
 from pyjobset.objects import features as gates
 from pyjobset.objects.meta import Manifest
@@ -41,9 +43,25 @@ QUIET_SECONDS = 700.0
 QUIET_PERCENT = 5
 """Of the worlds have such a time in the end: it costs more than all the rest."""
 CRASHES_MAX = 3
+BYSTANDER = "bystander"
+BYSTANDERS: Mapping[str, Manifest] = {
+    "services": {"metadata": {"name": BYSTANDER}, "spec": {"clusterIP": "None"}},
+    "podgroups": {"metadata": {"name": BYSTANDER}, "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}}},
+}
+"""What is somebody else's, in the same namespace."""
 JOBSET = Name("jobsets", NAMESPACE, NAME)
 GATES = (gates.WORKLOAD_AWARE_SCHEDULING, gates.RESTART_JOB, gates.ELASTIC_JOBSET)
 OPTIONS = Options(health_address=None, features=gates.resolve(dict.fromkeys(GATES, True)))
+ELECTED = replace(
+    OPTIONS,
+    leader_election=LeaderElection(
+        enabled=True, namespace=NAMESPACE, lease_seconds=6.0, renew_deadline_seconds=4.0, retry_seconds=1.5
+    ),
+)
+CUT_SECONDS = 8.0
+"""Longer than a lease: another one leads by then."""
+REPLICAS_PERCENT = 10
+"""Of the worlds in which leaders may change have two replicas: renewing costs more than all the rest."""
 
 
 @dataclass
@@ -78,13 +96,14 @@ class Outcome:
 
 def play(
     chooser: Chooser,
-    kinds: frozenset[str] = frozenset(faults.KINDS),
+    kinds: frozenset[str] | None = None,
     *,
     checkers: Sequence[type[Checker]],
     given: Scenario | None = None,
     crash_at: Sequence[int] = (),
 ) -> Outcome:
-    """Runs a world to its end, in virtual time. `given` is the scenario, else it is chosen too; `crash_at` makes one
+    """Runs a world to its end, in virtual time. `kinds` are the faults that there may be; None: some, chosen, since a
+    fault hides what would happen without it. `given` is the scenario, else it is chosen too; `crash_at` makes one
     controller process after the other die after so many effective writes, whatever the chooser says."""
     before = random.getstate()
     random.seed(0)  # the client's jitter: the same world goes the same way each time
@@ -99,26 +118,28 @@ class _World:
     def __init__(
         self,
         chooser: Chooser,
-        kinds: frozenset[str],
+        kinds: frozenset[str] | None,
         checkers: Sequence[type[Checker]],
         given: Scenario | None,
         crash_at: Sequence[int],
     ) -> None:
         self._choices = Choices(chooser)
-        self._kinds = kinds
+        self._kinds = _some_of(self._choices) if kinds is None else kinds
         self._checkers = checkers
         self._scenario = given or scenario(self._choices)
+        self._has_replicas = faults.HANDOVER in self._kinds and self._choices.happens(REPLICAS_PERCENT, "two replicas")
         self._crash_at = list(crash_at)
         self._transports: list[FaultyTransport] = []
         self._skew = timedelta()
 
     async def run(self) -> Outcome:
         self._server = server = Server()
-        self._storm = Storm(self._choices, self._kinds)
+        self._storm = Storm(self._choices, self._kinds if self._has_replicas else self._kinds - {faults.HANDOVER})
         outcome = Outcome(self._scenario, server.store, self._storm)
         self._report = outcome.violations.append
         checkers = [make(server.store, self._scenario, self._reporter(make)) for make in self._checkers]
-        server.store.listen(outcome.changes.append)
+        self._changes = outcome.changes
+        server.store.listen(self._remember)
         for checker in checkers:
             server.store.listen(checker.see)
         workers = [Collector(server), JobController(server), Scheduler(server), Kubelet(server, self._scenario.fate)]
@@ -132,7 +153,6 @@ class _World:
                 self._storm.heal()
                 server.unserved.clear()
                 await script
-                self._healed.set()
                 await self._rest()
                 for checker in checkers:
                     checker.end()
@@ -143,12 +163,20 @@ class _World:
         outcome.writes = [transport.writes for transport in self._transports]
         return outcome
 
+    def _remember(self, change: Change) -> None:
+        """What is renewed all the time says nothing about a JobSet."""
+        if change.name.plural != "leases":
+            self._changes.append(change)
+
     def _reporter(self, make: type[Checker]) -> Callable[[str], None]:
         return lambda text: self._report(f"{make.__name__}: {text}")
 
     # What the users do
 
     async def _script(self) -> None:
+        for plural, bystander in BYSTANDERS.items():
+            with self._server.store.acting("bystander"):
+                self._server.create(plural, NAMESPACE, bystander)
         self._server.create("jobsets", NAMESPACE, self._scenario.jobset)
         for step in self._scenario.steps:
             await asyncio.sleep(max(0.0, step.at - asyncio.get_running_loop().time()))
@@ -177,26 +205,29 @@ class _World:
     # What becomes of the controller
 
     async def _controllers(self) -> None:
-        """One process after the other: a crash ends one, and the next one knows nothing of it. In a handover the next
-        one starts while the last one still believes to lead."""
-        self._healed = asyncio.Event()
-        crashes = 0
-        transport = self._transport()
-        running = asyncio.create_task(self._live(transport))
+        """One replica, or two of which one leads (where leaders may change)."""
         asides = asyncio.create_task(self._asides())
+        replicas = [asyncio.create_task(self._replica()) for _ in range(1 + self._has_replicas)]
         try:
-            while True:
-                await transport.crashed.wait()
-                self._storm.seen[faults.CRASH] += 1
-                crashes += 1
-                old = running
-                is_last = crashes >= CRASHES_MAX or self._storm.is_over
-                transport = self._transport(may_crash=not is_last)
-                running = asyncio.create_task(self._live(transport))
-                await _ended(old)
+            await asyncio.gather(*replicas)
         finally:
-            await _ended(asides)
-            await _ended(running)
+            for task in (asides, *replicas):
+                await _ended(task)
+
+    async def _replica(self) -> None:
+        """One process after the other. A new one knows nothing of what the last one did."""
+        while True:
+            transport = self._transport(may_crash=self._storm.seen[faults.CRASH] < CRASHES_MAX)
+            living = asyncio.create_task(self._live(transport))
+            crash = asyncio.create_task(transport.crashed.wait())
+            try:
+                await asyncio.wait((living, crash), return_when=asyncio.FIRST_COMPLETED)
+                if living.done():
+                    living.result()
+                self._storm.seen[faults.CRASH] += crash.done()
+            finally:
+                await _ended(crash)
+                await _ended(living)
 
     def _when_to_crash(self) -> int:
         if self._crash_at:
@@ -213,38 +244,42 @@ class _World:
         return made
 
     async def _live(self, transport: FaultyTransport) -> None:
+        """Returns when it lost its leadership."""
+        loop = asyncio.get_running_loop()
         async with Client(transport) as client:
-            manager = Manager(client, OPTIONS, now=lambda: clock.now() + self._skew, cpu_clock=lambda: 0.0)
-            await manager.run(asyncio.Event())
+            manager = Manager(
+                client,
+                ELECTED if self._has_replicas else OPTIONS,
+                now=lambda: clock.now() + self._skew,
+                clock=loop.time,
+                cpu_clock=lambda: 0.0,
+            )
+            try:
+                await manager.run(asyncio.Event())
+            except* NotLeading:
+                await asyncio.sleep(1.0)
 
     async def _asides(self) -> None:
-        """Faults that are no request's: clock jumps, foreign edits, a missing API, a second controller."""
-        handed: asyncio.Task[None] | None = None
-        try:
-            while not self._storm.is_over:
-                await asyncio.sleep(1.0)
-                kind = self._storm.fault((faults.CLOCK, faults.FOREIGN, faults.UNSERVED, faults.HANDOVER), 15)
-                if kind == faults.CLOCK:
+        """Faults that are no request's: clock jumps, foreign edits, a missing API, a leader that is cut off."""
+        while not self._storm.is_over:
+            await asyncio.sleep(1.0)
+            match self._storm.fault((faults.CLOCK, faults.FOREIGN, faults.UNSERVED, faults.HANDOVER), 15):
+                case faults.CLOCK:
                     self._skew = timedelta(seconds=self._choices.one_of((0, 30, -30, 3600), "clock"))
-                elif kind == faults.FOREIGN:
+                case faults.FOREIGN:
                     self._foreign_edit()
-                elif kind == faults.UNSERVED:
+                case faults.UNSERVED:
                     self._server.unserved ^= {"workloads", "podgroups"}
                     self._server.end_watches()
-                elif kind == faults.HANDOVER and handed is None:
-                    handed = asyncio.create_task(self._live(self._transport(may_crash=False)))
-                elif kind == faults.HANDOVER and handed is not None:
-                    await _ended(handed)
-                    handed = None
-        finally:
-            if handed is not None:
-                await _ended(handed)
+                case faults.HANDOVER:
+                    self._choices.one_of(self._transports[-2:], "who is cut off").cut(CUT_SECONDS)
         self._skew = timedelta()
 
     def _foreign_edit(self) -> None:
         """Somebody with rights and no idea. Nothing of it may do lasting harm."""
         plural = self._choices.one_of(("pods", "jobs", "podgroups", "workloads", "services"), "what is edited")
-        names = [_name(plural, obj) for obj in self._server.store.of(plural)]
+        found = (_name(plural, obj) for obj in self._server.store.of(plural))
+        names = [name for name in found if name.name != BYSTANDER]
         if not names:
             return
         name = self._choices.one_of(names, "which one")
@@ -259,19 +294,23 @@ class _World:
 
     async def _rest(self) -> None:
         """Waits until nothing is written, then longer, and nothing may be."""
-        store, loop = self._server.store, asyncio.get_running_loop()
-        begin, seen, since = loop.time(), store.version, loop.time()
+        changes, loop = self._changes, asyncio.get_running_loop()
+        begin, seen, since = loop.time(), len(changes), loop.time()
         while loop.time() - since < STILL_SECONDS:
             await asyncio.sleep(LOOK_SECONDS)
-            if store.version != seen:
-                seen, since = store.version, loop.time()
+            if len(changes) != seen:
+                seen, since = len(changes), loop.time()
             if loop.time() - begin > REST_SECONDS_MAX:
-                self._report(f"World: not at rest after {REST_SECONDS_MAX:g} s; last: {store.history[-1].name}")
+                self._report(f"World: not at rest after {REST_SECONDS_MAX:g} s; last: {changes[-1].name}")
                 return
         await asyncio.sleep(QUIET_SECONDS if self._choices.happens(QUIET_PERCENT, "a long quiet time") else 0)
-        if store.version != seen:
-            late = store.history[-1]
+        if len(changes) != seen:
+            late = changes[-1]
             self._report(f"World: a quiet world was written to: {late.type} {late.name} by {late.actor}")
+
+
+def _some_of(choices: Choices) -> frozenset[str]:
+    return frozenset(kind for kind in faults.KINDS if choices.happens(50, f"may there be {kind}"))
 
 
 def _name(plural: str, obj: Manifest) -> Name:
@@ -283,6 +322,6 @@ def _resized(replicated_job: Manifest, pods: int) -> Manifest:
     return {**replicated_job, "template": {**replicated_job["template"], "spec": spec}}
 
 
-async def _ended(task: "asyncio.Task[None]") -> None:
+async def _ended(task: "asyncio.Task[Any]") -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

@@ -11,8 +11,9 @@ class Orphans(Checker):
         jobset = self.store.get(JOBSET)
         for plural in CHILDREN:
             for obj in self.store.of(plural):
-                if self.store.with_uid(reading.owner(obj)) is None:
-                    self.report(f"{plural} {obj['metadata']['name']} has no owner")
+                owner = reading.owner(obj)
+                if owner and self.store.with_uid(owner) is None:
+                    self.report(f"{plural} {obj['metadata']['name']} has lost its owner")
         if jobset is None:
             return
         expected = {

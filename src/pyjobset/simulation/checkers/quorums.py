@@ -11,7 +11,7 @@ class Quorums(Checker):
         jobset = self.store.get(JOBSET)
         if jobset is None or jobset["status"].get("terminalState"):
             return
-        for pod_group in self.store.of("podgroups"):
+        for pod_group in reading.owned(self.store, "podgroups"):
             quorum, name = reading.min_count(pod_group), pod_group["metadata"]["name"]
             jobs = [j for j in self.store.of("jobs") if reading.group(j["spec"]["template"]["spec"]) == name]
             pods = [p for p in self.store.of("pods") if reading.group(p["spec"]) == name]
@@ -21,12 +21,11 @@ class Quorums(Checker):
             if any(not reading.group(job["spec"]["template"]["spec"]) for job in self.store.of("jobs")):
                 continue  # made while the cluster had no groups; whether pods wait for them is told by Status
             has_ended = any(pod["status"].get("phase") in ENDED for pod in pods)
-            if quorum > full or (quorum < full and not has_ended and not self._is_partial(len(jobs), name)):
+            if quorum > full or (quorum < full and not has_ended and not self._is_partial(len(jobs))):
                 self.report(f"PodGroup {name} has minCount {quorum}, its Jobs have {full} pods")
 
-    def _is_partial(self, jobs: int, name: str) -> bool:
-        """Not all Jobs of the group exist: its startup has an order."""
+    def _is_partial(self, jobs: int) -> bool:
+        """Not all Jobs exist: the startup has an order."""
         jobset = self.store.get(JOBSET)
         assert jobset is not None
-        wanted = sum(replicated_job["replicas"] for replicated_job in jobset["spec"]["replicatedJobs"])
-        return jobs < wanted and len(name) > 0 and not any(True for _ in self.store.of("nothing"))
+        return jobs < sum(int(replicated_job["replicas"]) for replicated_job in jobset["spec"]["replicatedJobs"])

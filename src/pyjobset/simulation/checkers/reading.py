@@ -1,8 +1,11 @@
 """Short words for what checkers read in objects."""
 
+from collections.abc import Iterator
+
 from pyjobset.objects import labels
 from pyjobset.objects.meta import Manifest
 from pyjobset.simulation.jobs import ENDED
+from pyjobset.simulation.store import Store
 
 
 def label(obj: Manifest, key: str) -> str:
@@ -17,6 +20,11 @@ def attempt(obj: Manifest) -> tuple[int, int]:
 def owner(obj: Manifest) -> str:
     """The uid of the controller, or nothing."""
     return next((o["uid"] for o in obj["metadata"].get("ownerReferences") or () if o.get("controller")), "")
+
+
+def owned(store: Store, plural: str) -> Iterator[Manifest]:
+    """Without what belongs to nobody: that is a bystander's."""
+    return (obj for obj in store.of(plural) if owner(obj))
 
 
 def is_true(obj: Manifest, type_: str) -> bool:

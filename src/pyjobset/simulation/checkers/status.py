@@ -45,7 +45,7 @@ class Status(Checker):
             if not job["spec"].get("suspend") and not reading.is_true(job, "Complete"):
                 self.report(f"Job {job['metadata']['name']} runs in a suspended JobSet")
         for plural in ("workloads", "podgroups"):
-            for obj in self.store.of(plural):
+            for obj in reading.owned(self.store, plural):
                 self.report(f"a suspended JobSet holds {plural} {obj['metadata']['name']}")
 
     def _check_running(self, jobset: Manifest) -> None:
@@ -56,7 +56,7 @@ class Status(Checker):
         for pod in pods:
             if not pod["spec"].get("nodeName"):
                 self.report(f"{pod['metadata']['name']} waits for ever")
-        if (jobset["spec"].get("scheduling") is not None) and not list(self.store.of("podgroups")):
+        if (jobset["spec"].get("scheduling") is not None) and not list(reading.owned(self.store, "podgroups")):
             self.report("a running JobSet with spec.scheduling has no PodGroup")
 
     def _check_finished(self) -> None:
@@ -64,7 +64,7 @@ class Status(Checker):
             if reading.is_live_pod(pod):
                 self.report(f"{pod['metadata']['name']} runs after the end")
         for plural in ("workloads", "podgroups"):
-            for obj in self.store.of(plural):
+            for obj in reading.owned(self.store, plural):
                 self.report(f"a finished JobSet holds {plural} {obj['metadata']['name']}")
 
 

@@ -1,0 +1,207 @@
+"""Faults that somebody could make, planted in the controller one at a time. The default run must notice each of them.
+
+A mutant changes one function of the production code. `caught_by` are the checkers that may tell of it; "World" means
+that the world did not come to rest, or was written to when it was still.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from msgspec.structs import replace as with_fields
+
+from pyjobset.controller import apply as applying
+from pyjobset.controller import reconcile as reconciling
+from pyjobset.controller import writes
+from pyjobset.kube import cache as caching
+from pyjobset.objects.resources import JOBS
+from pyjobset.reconciler import decide as deciding
+from pyjobset.reconciler import jobs as job_policy
+from pyjobset.reconciler import quorum, scheduling, view
+from pyjobset.reconciler.decision import Decision, Delete
+from pyjobset.reconciler.outcome import NOTHING, Outcome
+from pyjobset.reconciler.startup import Startup
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    plant: Plant
+    caught_by: tuple[str, ...]
+
+
+def _instead(owner: Any, name: str, make: Callable[[Any], Any]) -> Plant:
+    """`make` gets the original."""
+    return lambda patch: patch.setattr(owner, name, make(getattr(owner, name)))
+
+
+def _nothing(owner: Any, name: str) -> Plant:
+    return _instead(owner, name, lambda _: lambda *_, **__: NOTHING)
+
+
+def _deciding(change: Callable[[Any, Decision], Decision]) -> Plant:
+    """The whole decision is another one."""
+    defaults = reconciling.Reconciler.__init__.__kwdefaults__
+    original = defaults["decide"]
+    return lambda patch: patch.setitem(defaults, "decide", lambda seen: change(seen, original(seen)))
+
+
+def _counting(**more: Callable[[Any, Any], int]) -> Callable[[Any], Any]:
+    """The failure policy, with other numbers in the status that it counted: each is made of the old and the new."""
+
+    def make(original: Any) -> Any:
+        def failure(seen: Any, status: Any) -> Any:
+            outcome, counted = original(seen, status)
+            fields = {name: number(status, counted) for name, number in more.items()}
+            return outcome, counted if counted == status else with_fields(counted, **fields)
+
+        return failure
+
+    return make
+
+
+def _all_allowed(original: Any) -> Any:
+    def startup(seen: Any, counts: Any) -> Startup:
+        return Startup(frozenset(rj.name for rj in seen.jobset.spec.replicated_jobs), original(seen, counts).outcome)
+
+    return startup
+
+
+def _quorum_of_one(original: Any) -> Any:
+    def with_quorums(seen: Any, wanted: Any) -> Any:
+        found, one = original(seen, wanted), quorum._gang(1)
+        groups = (with_fields(g, spec=with_fields(g.spec, scheduling_policy=one)) for g in found.pod_groups)
+        return type(found)(found.workload, tuple(groups), found.placements)
+
+    return with_quorums
+
+
+def _failed_as_succeeded(original: Any) -> Any:
+    return lambda seen: tuple(with_fields(c, succeeded=c.succeeded + c.failed) for c in original(seen))
+
+
+def _of_everybody(original: Any) -> Any:
+    def observe(caches: Any, jobset: Any, **more: Any) -> Any:
+        return replace(original(caches, jobset, **more), jobs=tuple(caches.jobs))
+
+    return observe
+
+
+def _careless(original: Any) -> Any:
+    async def run(wave: Any, chains: Any) -> bool:
+        await original(wave, chains)
+        return True
+
+    return run
+
+
+def _deaf(original: Any) -> Any:
+    def apply(cache: Any, event: Any) -> None:
+        if getattr(event, "type", "") != "DELETED":
+            original(cache, event)
+
+    return apply
+
+
+def _forgetful(original: Any) -> Any:
+    async def run(reconciler: Any, key: Any) -> Any:
+        before = reconciler.counters.errors
+        after_seconds = await original(reconciler, key)
+        return None if reconciler.counters.errors != before else after_seconds
+
+    return run
+
+
+def _restless(seen: Any, decision: Decision) -> Decision:
+    conditions = seen.jobset.status.conditions
+    if decision.status is not None or not conditions:
+        return decision
+    other = with_fields(conditions[0], reason="A" if conditions[0].reason == "B" else "B")
+    return replace(decision, status=with_fields(seen.jobset.status, conditions=(other, *conditions[1:])))
+
+
+def _without_status_of_the_end(_: Any, decision: Decision) -> Decision:
+    is_end = decision.status is not None and decision.status.terminal_state
+    return replace(decision, status=None) if is_end else decision
+
+
+def _replacing_finished(original: Any) -> Any:
+    def replace_jobs(seen: Any) -> Outcome:
+        done = [c.job for c in seen.children if c.job is not None and c.job.is_succeeded]
+        deletes = tuple(Delete(JOBS, job.metadata.name, job.metadata.uid) for job in done[:1])
+        return original(seen) + Outcome(actions=deletes)  # type: ignore[no-any-return]
+
+    return replace_jobs
+
+
+def _groups_of_everybody(original: Any) -> Any:
+    def observe(caches: Any, jobset: Any, **more: Any) -> Any:
+        groups = tuple(caches.pod_groups) if caches.pod_groups is not None else ()
+        return replace(original(caches, jobset, **more), pod_groups=groups)
+
+    return observe
+
+
+def _backwards(patch: pytest.MonkeyPatch) -> None:
+    waves = [wave for wave in applying.WAVES if wave != applying.DELETES]
+    patch.setattr(applying, "WAVES", (applying.DELETES, *reversed(waves)))
+
+
+STUCK = ("Status", "World")
+
+MUTANTS: dict[str, Mutant] = {
+    "restarts skip a number": Mutant(
+        _instead(deciding, "failure", _counting(restarts=lambda old, _: old.restarts + 2)), ("Counters",)
+    ),
+    "a restart is taken back": Mutant(
+        _instead(deciding, "failure", _counting(restarts=lambda old, _: max(0, old.restarts - 1))),
+        ("Counters", *STUCK),
+    ),
+    "restarts never count": Mutant(
+        _instead(
+            deciding,
+            "failure",
+            _counting(restarts_count_towards_max=lambda old, _: old.restarts_count_towards_max),
+        ),
+        ("Counters", *STUCK),
+    ),
+    "old attempts are taken for new ones": Mutant(_instead(view, "_is_outdated", lambda _: lambda *_: False), STUCK),
+    "everybody starts at once": Mutant(_instead(deciding, "startup", _all_allowed), ("Startup",)),
+    "a finished JobSet runs on": Mutant(_nothing(deciding, "stop_jobs"), STUCK),
+    "what is over keeps its groups": Mutant(_nothing(deciding, "drop_groups"), STUCK),
+    "a suspended JobSet runs on": Mutant(_nothing(deciding, "suspend_jobs"), STUCK),
+    "a resumed JobSet does not run": Mutant(_nothing(deciding, "resume_jobs"), STUCK),
+    "success is not noticed": Mutant(_nothing(deciding, "success"), STUCK),
+    "old Jobs are not removed": Mutant(_nothing(deciding, "replace_jobs"), STUCK),
+    "a grown Job does not grow": Mutant(_nothing(deciding, "resize_jobs"), ("Quorums", *STUCK)),
+    "failed Jobs count as succeeded": Mutant(
+        _instead(deciding, "replicated_jobs_status", _failed_as_succeeded), ("Status", "Startup")
+    ),
+    "any quorum will do": Mutant(_instead(scheduling, "with_quorums", _quorum_of_one), ("Quorums", "Gangs")),
+    "Jobs come before their groups": Mutant(
+        _instead(job_policy, "_may_join", lambda _: lambda *_: True), ("Groups", "Gangs", "Status")
+    ),
+    "waves go backwards": Mutant(_backwards, ("Groups",)),
+    "a failed wave stops nothing": Mutant(_instead(applying._Wave, "run", _careless), ("Groups",)),
+    "Jobs of everybody are ours": Mutant(
+        _instead(reconciling, "observe", _of_everybody), ("Duplicates", "Orphans", *STUCK)
+    ),
+    "groups of everybody are ours": Mutant(
+        _instead(reconciling, "observe", _groups_of_everybody), ("Foreigners", *STUCK)
+    ),
+    "deletions are not heard of": Mutant(_instead(caching.Cache, "_apply", _deaf), ("Startup", "Orphans", *STUCK)),
+    "a failed run is not repeated": Mutant(_instead(reconciling.Reconciler, "run", _forgetful), STUCK),
+    "whatever has the name is ours": Mutant(
+        _instead(writes.Writer, "_is_ours", lambda _: lambda *_: True), ("Orphans", *STUCK)
+    ),
+    "a quiet JobSet is written to": Mutant(_deciding(_restless), STUCK),
+    "the end is not stored": Mutant(_deciding(_without_status_of_the_end), STUCK),
+    "a Job that succeeded is replaced": Mutant(
+        _instead(deciding, "replace_jobs", _replacing_finished), ("Duplicates", *STUCK)
+    ),
+    "the end is not believed": Mutant(
+        lambda patch: patch.setattr(view.View, "is_finished", property(lambda _: False)), ("Terminal", *STUCK)
+    ),
+}

@@ -1,0 +1,68 @@
+"""The real controller in worlds of faults. simulation/checkers says what must always hold, this how much is tried."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from pyjobset.simulation.checkers import ALL
+from pyjobset.simulation.chooser import Plain, Replayed, Seeded
+from pyjobset.simulation.ending import ending
+from pyjobset.simulation.story import line, story
+from pyjobset.simulation.world import Outcome, play
+from tests.world.worlds import Tally, play_seeds, quiet
+
+WORLDS = int(os.environ.get("JOBSET_WORLDS", "20000"))
+SHARDS = 40
+REGRESSIONS = sorted((Path(__file__).parent / "regressions").glob("*.json"))
+TALLY = Tally()
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_worlds_end_well(shard: int, record_property: pytest.FixtureRequest) -> None:
+    """Every world comes to rest, and nothing forbidden ever happens in it."""
+    size = WORLDS // SHARDS
+    tally, problem = play_seeds(range(shard * size, (shard + 1) * size))
+    record_property("tally", {"worlds": tally.worlds, "changes": tally.changes, **tally.faults})  # type: ignore[operator]
+    assert not problem, problem
+    assert tally.worlds == size
+
+
+@pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.stem)
+def test_a_world_that_once_ended_badly(path: Path) -> None:
+    """Shrunk choices; what was wrong is in the file's `why`."""
+    with quiet():
+        outcome = play(Replayed(json.loads(path.read_text())["answers"]), checkers=ALL)
+    assert not outcome.violations, "\n".join(story(outcome))
+
+
+@pytest.mark.parametrize("seed", [0, 7, 102])
+def test_the_same_seed_is_the_same_world(seed: int) -> None:
+    with quiet():
+        first, second = (play(Seeded(seed), checkers=ALL) for _ in range(2))
+    assert told(first) == told(second)
+    assert first.storm.seen == second.storm.seen
+
+
+def told(outcome: Outcome) -> list[str]:
+    """Without events: their names hold the time of day."""
+    return [line(change) for change in outcome.changes if change.name.plural != "events"]
+
+
+def test_worlds_differ() -> None:
+    """A world in which nothing happens would pass every checker."""
+    with quiet():
+        outcomes = [play(Seeded(seed), checkers=ALL) for seed in range(60)]
+    terminal = {json.dumps(ending(outcome.store), default=str, sort_keys=True) for outcome in outcomes}
+    assert len(terminal) > 20
+    assert sum(bool(outcome.storm.seen) for outcome in outcomes) > 40
+    assert any(line(c) for outcome in outcomes for c in outcome.changes if c.actor.startswith("controller-2"))
+
+
+def test_the_plain_world_has_no_faults() -> None:
+    with quiet():
+        outcome = play(Plain(), frozenset(), checkers=ALL)
+    assert not outcome.violations
+    assert not outcome.storm.seen
+    assert ending(outcome.store)["jobsets/js"][1]["terminalState"] == "Completed"
