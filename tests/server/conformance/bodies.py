@@ -59,6 +59,27 @@ def jobset(name: str = "a", metadata: Manifest | None = None, **spec: Any) -> Ma
     return {"metadata": meta(name, **(metadata or {})), "spec": {**shape, **spec}}
 
 
+def lease(name: str = "a", metadata: Manifest | None = None, **spec: Any) -> Manifest:
+    moment = "2026-01-01T00:00:00.000000Z"
+    shape = {"holderIdentity": "x", "leaseDurationSeconds": 15, "acquireTime": moment, "renewTime": moment}
+    return {"metadata": meta(name, **(metadata or {})), "spec": {**shape, "leaseTransitions": 1, **spec}}
+
+
+def event(name: str = "a", metadata: Manifest | None = None, **more: Any) -> Manifest:
+    regarding = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "js", "namespace": "$namespace"}
+    shape = {
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+        "reportingController": "jobset",
+        "reportingInstance": "jobset-0",
+        "action": "Reconcile",
+        "reason": "R",
+        "note": "n",
+        "type": "Normal",
+        "regarding": regarding,
+    }
+    return {"metadata": meta(name, **(metadata or {})), **shape, **more}
+
+
 BODIES = {
     "jobs": job,
     "pods": pod,
@@ -67,5 +88,7 @@ BODIES = {
     "persistentvolumeclaims": claim,
     "services": service,
     "jobsets": jobset,
+    "leases": lease,
+    "events": event,
 }
 ENDS = {plural: body(END, {"labels": COLOURS}) for plural, body in BODIES.items()}

@@ -29,6 +29,8 @@ _SERVICE = "the controller reads of a Service only what it writes"
 MASK: Mapping[str, str] = {
     "*.metadata.managedFields": "the controller reads none",
     "*.metadata.namespace": "each side plays in one of its own",
+    "Event.regarding.namespace": "each side plays in one of its own",
+    "Event.deprecatedSource={}": "nobody reads it",
     "JobSet.status={}": "a new JobSet has none on the real server; no status and an empty one are the same to readers",
     **{f"Job.spec.template.spec.{field}": _CARRIED for field in _POD_DEFAULTS},
     **{f"Pod.spec.{field}": _CARRIED for field in _POD_DEFAULTS},

@@ -6,6 +6,7 @@ from tests.server.conformance.player import Script
 from tests.server.conformance.scripts.creation import CREATION
 from tests.server.conformance.scripts.deletion import DELETION
 from tests.server.conformance.scripts.immutable import IMMUTABLE
+from tests.server.conformance.scripts.leases import LEASES
 from tests.server.conformance.scripts.patches import PATCHES
 from tests.server.conformance.scripts.reading import READING
 from tests.server.conformance.scripts.suspension import SUSPENSION
@@ -16,6 +17,7 @@ GROUPS: Mapping[str, Mapping[str, Script]] = {
     "Deletion": DELETION,
     "What may not change": IMMUTABLE,
     "Suspended Jobs": SUSPENSION,
+    "Leases and Events": LEASES,
     "Reading and watching": READING,
 }
 SCRIPTS: Mapping[str, Script] = {name: script for group in GROUPS.values() for name, script in group.items()}
