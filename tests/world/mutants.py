@@ -82,13 +82,6 @@ def _failed_as_succeeded(original: Any) -> Any:
     return lambda seen: tuple(with_fields(c, succeeded=c.succeeded + c.failed) for c in original(seen))
 
 
-def _of_everybody(original: Any) -> Any:
-    def observe(caches: Any, jobset: Any, **more: Any) -> Any:
-        return replace(original(caches, jobset, **more), jobs=tuple(caches.jobs))
-
-    return observe
-
-
 def _careless(original: Any) -> Any:
     async def run(wave: Any, chains: Any) -> bool:
         await original(wave, chains)
@@ -144,6 +137,10 @@ def _groups_of_everybody(original: Any) -> Any:
     return observe
 
 
+async def _unconfirmed(_: Any) -> None:
+    return None
+
+
 def _backwards(patch: pytest.MonkeyPatch) -> None:
     waves = [wave for wave in applying.WAVES if wave != applying.DELETES]
     patch.setattr(applying, "WAVES", (applying.DELETES, *reversed(waves)))
@@ -154,10 +151,6 @@ STUCK = ("Status", "World")
 MUTANTS: dict[str, Mutant] = {
     "restarts skip a number": Mutant(
         _instead(deciding, "failure", _counting(restarts=lambda old, _: old.restarts + 2)), ("Counters",)
-    ),
-    "a restart is taken back": Mutant(
-        _instead(deciding, "failure", _counting(restarts=lambda old, _: max(0, old.restarts - 1))),
-        ("Counters", *STUCK),
     ),
     "restarts never count": Mutant(
         _instead(
@@ -185,16 +178,13 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "waves go backwards": Mutant(_backwards, ("Groups",)),
     "a failed wave stops nothing": Mutant(_instead(applying._Wave, "run", _careless), ("Groups",)),
-    "Jobs of everybody are ours": Mutant(
-        _instead(reconciling, "observe", _of_everybody), ("Duplicates", "Orphans", *STUCK)
-    ),
     "groups of everybody are ours": Mutant(
         _instead(reconciling, "observe", _groups_of_everybody), ("Foreigners", *STUCK)
     ),
     "deletions are not heard of": Mutant(_instead(caching.Cache, "_apply", _deaf), ("Startup", "Orphans", *STUCK)),
     "a failed run is not repeated": Mutant(_instead(reconciling.Reconciler, "run", _forgetful), STUCK),
-    "whatever has the name is ours": Mutant(
-        _instead(writes.Writer, "_is_ours", lambda _: lambda *_: True), ("Orphans", *STUCK)
+    "nothing is confirmed before it is created": Mutant(
+        _instead(writes.Writer, "confirm", lambda _: _unconfirmed), ("Duplicates", "Terminal")
     ),
     "a quiet JobSet is written to": Mutant(_deciding(_restless), STUCK),
     "the end is not stored": Mutant(_deciding(_without_status_of_the_end), STUCK),

@@ -97,7 +97,8 @@ def _replicated_job(choices: Choices, name: str) -> dict[str, Any]:
 
 
 def _steps(choices: Choices) -> tuple[Step, ...]:
-    """Of the user. A JobSet that is suspended in the end is resumed: a world should come to its end."""
+    """Of the user. Mostly a JobSet that is suspended is resumed in the end: a world should come to its end."""
     count = choices.up_to(3, "steps")
     steps = [Step(float(1 + choices.up_to(9, "when")), choices.one_of(ACTIONS, "action")) for _ in range(count)]
-    return (*sorted(steps, key=lambda step: step.at), Step(20.0, "resume"))
+    last = "suspend" if choices.happens(10, "ends suspended") else "resume"
+    return (*sorted(steps, key=lambda step: step.at), Step(20.0, last))
