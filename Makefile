@@ -6,7 +6,7 @@ UV     := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo check format generate generate-openapi test test-unit test-server bench clean
+.PHONY: help setup lock demo check format generate generate-openapi test test-unit test-world test-server soak bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -49,14 +49,20 @@ generate-openapi: $(STAMP) ## refresh Kubernetes' schemas for the CRD from the c
 	PYTHONPATH=scripts $(BIN)/python -m crd.snapshot
 
 test-unit: $(STAMP) ## tests that start no process
-	$(BIN)/pytest -n 2 -m 'not server'
+	$(BIN)/pytest -n 2 -m 'not server and not world'
 
 test-server: $(STAMP) ## tests against the real control plane
 	$(BIN)/python scripts/kubernetes.py
 	$(BIN)/python scripts/helm_program.py
 	$(BIN)/pytest -n 4 -m server tests/server tests/examples
 
-test: test-unit test-server ## all tests
+test-world: $(STAMP) ## thousands of simulated worlds with faults
+	$(BIN)/pytest -n 2 tests/world
+
+soak: $(STAMP) ## simulated worlds until HOURS are over
+	$(BIN)/python -m tests.world.soak --hours $(or $(HOURS),1)
+
+test: test-unit test-world test-server ## all tests
 
 bench: $(STAMP) ## measure
 	$(BIN)/python -m bench.run

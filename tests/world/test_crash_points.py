@@ -4,7 +4,7 @@ The points come from a clean run of each scenario, those of the examples among t
 takes over that knows nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from pyjobset.simulation.story import story
 from pyjobset.simulation.world import Outcome, play
 from tests.world.worlds import quiet
 
+Record = Callable[[str, object], None]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PODS_MAX = 40
 """Larger examples only repeat themselves."""
@@ -103,7 +104,7 @@ def run(scenario: Scenario, *crash_at: int) -> Outcome:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_a_crash_after_each_write(scenario: Scenario) -> None:
+def test_a_crash_after_each_write(scenario: Scenario, record_property: Record) -> None:
     with quiet():
         clean = run(scenario)
         assert not clean.violations, "\n".join(story(clean))
@@ -111,17 +112,21 @@ def test_a_crash_after_each_write(scenario: Scenario) -> None:
         assert points > 3
         for point in range(1, points + 1):
             _judge(run(scenario, point), clean, (point,))
+    record_property("tried", {"crash points": points})
 
 
 @pytest.mark.parametrize("scenario", [pytest.param(s, id=name) for name, s in HAND_MADE.items()])
-def test_a_crash_after_each_write_of_the_successor_too(scenario: Scenario) -> None:
+def test_a_crash_after_each_write_of_the_successor_too(scenario: Scenario, record_property: Record) -> None:
     """Pairs: all of them where there are few, else each point with every third of its successor's."""
+    pairs = 0
     with quiet():
         clean = run(scenario)
         for first in range(1, clean.writes[0] + 1):
             writes = run(scenario, first).writes
             for second in range(1, writes[1] + 1, 3 if writes[1] > 8 else 1):
+                pairs += 1
                 _judge(run(scenario, first, second), clean, (first, second))
+    record_property("tried", {"pairs of crash points": pairs})
 
 
 def _judge(outcome: Outcome, clean: Outcome, points: tuple[int, ...]) -> None:

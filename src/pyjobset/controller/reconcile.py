@@ -90,6 +90,8 @@ class Reconciler:
         self.backoff = Backoff()
         self.counters = Counters()
         self.budget = Budget()
+        self.made_for: dict[Key, str] = {}
+        """The uids of the JobSets for which this process has created something."""
         self._causes = itertools.count(1)
 
     async def run(self, key: Key) -> float | None:
@@ -124,7 +126,12 @@ class Reconciler:
         self.pace.hold(key, until=asyncio.get_running_loop().time() + delay)
         return delay
 
+    def is_new(self, key: Key, jobset: JobSet) -> bool:
+        """This process has created nothing for it."""
+        return self.made_for.get(key) != jobset.metadata.uid
+
     def _forget(self, key: Key) -> None:
+        self.made_for.pop(key, None)
         self.counters.ends.gone(key, asyncio.get_running_loop().time())
         self.backoff.forget(key)
         self.pace.forget(key)
@@ -172,9 +179,11 @@ class _Run:
         decision = self._without_early_counts(decision, loop.time())
         applied = Applied()
         if decision.actions or decision.status is not None or memory.refusals():
-            writer = Writer(reconciler.client, reconciler.caches, jobset)
+            writer = Writer(reconciler.client, reconciler.caches, jobset, is_new=reconciler.is_new(self._key, jobset))
             applied = await apply(decision, writer, memory, now=observation.now)
             reconciler.refusals.store(self._key, memory)
+            if any(isinstance(action, Create) for action in applied.done):
+                reconciler.made_for[self._key] = jobset.metadata.uid
             self._count_end(decision, applied)
         if applied.error is None and not applied.is_news:
             for event in decision.events:

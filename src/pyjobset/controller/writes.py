@@ -26,10 +26,12 @@ UNPROCESSABLE = 422
 class Writer:
     """The writes of one run, for one JobSet."""
 
-    def __init__(self, client: Client, caches: Caches, jobset: JobSet) -> None:
+    def __init__(self, client: Client, caches: Caches, jobset: JobSet, *, is_new: bool = False) -> None:
+        """`is_new`: nothing was created for this JobSet yet, as far as its status and this process know."""
         self._client = client
         self._caches = caches
         self._jobset = jobset
+        self._is_new = is_new and jobset.status == JobSetStatus()
         self._namespace = jobset.metadata.namespace
 
     async def perform(self, action: Action) -> None:
@@ -55,7 +57,7 @@ class Writer:
         lived already: where its watch lags, children that are gone may have gone with it, or with an attempt that is
         over, and would be made, and would run, again."""
         metadata = self._jobset.metadata
-        if self._jobset.status == JobSetStatus():
+        if self._is_new:
             return
         try:
             stored = await self._client.get(JOBSETS, self._namespace, metadata.name)

@@ -1,0 +1,62 @@
+"""Plays worlds for hours: `make soak HOURS=1`. Or one: `python -m tests.world.soak --seed 7` tells its story.
+
+Seeds begin after those of the tests. The first bad world of each process ends the soak, with its report.
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+
+from pyjobset.simulation.checkers import ALL
+from pyjobset.simulation.chooser import Seeded
+from pyjobset.simulation.story import story
+from pyjobset.simulation.world import play
+from tests.world.worlds import Tally, play_seeds, quiet
+
+FIRST_SEED = 1_000_000
+BATCH = 200
+
+
+def main(line: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="soak", description="Plays worlds with faults until the time is up.")
+    parser.add_argument("--hours", type=float, default=1.0)
+    parser.add_argument("--first", type=int, default=FIRST_SEED, help="the first seed (default %(default)s)")
+    parser.add_argument("--seed", type=int, help="only this world, with its story")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args(line)
+    if options.seed is not None:
+        with quiet():
+            outcome = play(Seeded(options.seed), checkers=ALL)
+        print("\n".join(story(outcome)))
+        return 1 if outcome.violations else 0
+    return soak(options.hours, options.first, options.processes)
+
+
+def soak(hours: float, first: int, processes: int) -> int:
+    until, tally, told = time.monotonic() + hours * 3600, Tally(), 0.0
+    with ProcessPoolExecutor(processes) as pool:
+        running: set[Future[tuple[Tally, str]]] = set()
+        while running or time.monotonic() < until:
+            while len(running) < processes and time.monotonic() < until:
+                running.add(pool.submit(play_seeds, range(first, first + BATCH)))
+                first += BATCH
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                batch, problem = future.result()
+                tally.merge(batch)
+                if problem:
+                    pool.shutdown(cancel_futures=True)
+                    print(problem)
+                    return 1
+            if time.monotonic() - told > 30:
+                told = time.monotonic()
+                sys.stderr.write(f"{tally.worlds:,} worlds, {max(0.0, until - told) / 60:.0f} minutes to go\n")
+    print("\n".join(tally.lines()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
