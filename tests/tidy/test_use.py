@@ -8,7 +8,16 @@ import pytest
 
 from tests.tidy.house import Ratchet, Source, python, without
 
-WAYS_IN = ("pyjobset", "pyjobset.__main__", "pyjobset.cli.main", "pyjobset.agent.main")
+WAYS_IN = (
+    "pyjobset",
+    "pyjobset.__main__",
+    "pyjobset.cli.main",
+    "pyjobset.agent.main",
+    # Tests play it: tests/world.
+    "pyjobset.simulation.checkers",
+    "pyjobset.simulation.ending",
+    "pyjobset.simulation.story",
+)
 PURE = ("errors", "objects", "rules", "compiler", "reconciler")
 VOCABULARY = ("src/pyjobset/objects/labels.py", "src/pyjobset/objects/conditions.py")
 
