@@ -130,7 +130,7 @@ def test_changes_are_shown_until_the_end() -> None:
     states = run(scene())
     assert [state.split()[1] for state in states] == ["0", "1", "3", "3"]
     assert states[-1] == "Completed 3"
-    assert server._watchers == []
+    assert server.open_watches == 0
 
 
 def test_a_deleted_jobset_ends_it() -> None:

@@ -1,15 +1,16 @@
 """A JobSet that writes the same things again and again is slowed down; a life of a JobSet never is."""
 
 import asyncio
+import json
 
 import pytest
 
 from pyjobset.controller.budget import SAME_WRITES_MAX, WINDOW_SECONDS, Budget
-from pyjobset.kube.responses import Response
+from pyjobset.kube.requests import Request
 from pyjobset.objects.meta import Key, Manifest
 from tests.builders import replicated_job
 from tests.controller_world import GANG, controller, manifest, settled, world
-from tests.model_server import ModelServer, Name
+from tests.model_server import ModelServer
 
 KEY = Key("ns", "js")
 
@@ -63,15 +64,11 @@ def test_nothing_is_kept_of_those_that_are_still() -> None:
 
 def test_a_change_that_is_undone_each_time_is_written_a_few_times_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     async def case(server: ModelServer) -> None:
-        patch = server._patch
-
-        def undone(key: Name, subresource: str, body: Manifest) -> Response:
-            answer = patch(key, subresource, body)
-            if key[0] == "services":
+        def undone(request: Request, plural: str) -> None:
+            if plural == "services" and request.method == "PATCH":
                 asyncio.get_running_loop().call_later(0.01, server.change, "services", "js", {"spec": {"ports": []}})
-            return answer
 
-        server._patch = undone  # type: ignore[method-assign]
+        server.after = undone
         worker = replicated_job("w")
         worker["template"]["spec"]["template"]["spec"]["containers"][0]["ports"] = [{"containerPort": 80}]
         server.put("jobsets", manifest("js", worker))
@@ -96,12 +93,12 @@ def test_what_an_admission_changes_each_time_is_not_made_again_for_ever(
     plural: str, field: str, value: Manifest
 ) -> None:
     async def case(server: ModelServer) -> None:
-        create = server._create
+        def changed(request: Request, of: str) -> None:
+            if of == plural and request.method == "POST":
+                name = json.loads(request.body)["metadata"]["name"]
+                server.change(plural, name, {field: value})
 
-        def changed(of: str, namespace: str, body: Manifest) -> Response:
-            return create(of, namespace, {**body, field: body[field] | value} if of == plural else body)
-
-        server._create = changed  # type: ignore[method-assign]
+        server.after = changed
         server.put("jobsets", manifest(scheduling=GANG))
         async with controller(server):
             await asyncio.sleep(60)

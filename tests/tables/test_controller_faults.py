@@ -462,7 +462,7 @@ def test_events_of_what_was_stored_are_still_sent() -> None:
             await settled(server)
             server.latency_seconds = 0.2
             finish_jobs(server)
-            await until(lambda: "status" in server.get("jobsets", "js"))
+            await until(lambda: server.get("jobsets", "js")["status"])
             assert events(server) == []
         assert events(server) == ["AllJobsCompleted"]
 

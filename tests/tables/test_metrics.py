@@ -237,6 +237,9 @@ def test_runs_queue_and_caches() -> None:
             await settled(server)
             server.drop_watches()
             await until(lambda: manager.caches.jobs.watches == 2)
+            await settled(server)
+            server.model.bookmark()
+            await settled(server)
             samples = page_of(manager)
             runs = samples['controller_runtime_reconcile_time_seconds_count{controller="jobset"}']
             results = ("success", "requeue_after", "error")

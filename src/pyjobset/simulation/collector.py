@@ -16,6 +16,7 @@ from pyjobset.simulation.worker import Worker
 class Collector(Worker):
     def __init__(self, server: Server, *, delay_seconds: float = 0.02) -> None:
         super().__init__(server, delay_seconds=delay_seconds)
+        self._kinds = {kind.resource.kind for kind in server.kinds.values()}
 
     def wakes(self, change: Change) -> tuple[Name, ...]:
         metadata = change.object["metadata"]
@@ -42,8 +43,11 @@ class Collector(Worker):
             self._release(key, obj, CLAIM_FINALIZER)
 
     def _is_orphan(self, obj: Manifest) -> bool:
+        """An owner of a kind that the server does not have is taken to be there."""
         owners = obj["metadata"].get("ownerReferences") or ()
-        return bool(owners) and all(self.server.store.with_uid(owner["uid"]) is None for owner in owners)
+        return bool(owners) and all(
+            owner["kind"] in self._kinds and self.server.store.with_uid(owner["uid"]) is None for owner in owners
+        )
 
     def _finish(self, key: Name, obj: Manifest) -> None:
         uid = obj["metadata"]["uid"]

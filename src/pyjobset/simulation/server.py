@@ -59,8 +59,9 @@ class Refusal(Exception):
 class Server:
     """`admit` may refuse what is being stored, as quotas and webhooks do. `unserved` are plurals that it has not."""
 
-    def __init__(self) -> None:
+    def __init__(self, kinds: Mapping[str, Kind] = KINDS) -> None:
         self.store = Store()
+        self.kinds = kinds
         self.unserved: set[str] = set()
         self.admit: Callable[[Name, Manifest], None] = lambda _name, _obj: None
         self._streams: dict[asyncio.Queue[bytes | None], None] = {}
@@ -112,6 +113,10 @@ class Server:
         finally:
             end()
             self._streams.pop(lines, None)
+
+    @property
+    def open_watches(self) -> int:
+        return len(self._streams)
 
     async def close(self) -> None:
         self.end_watches()
@@ -165,7 +170,7 @@ class Server:
         raise NotImplementedError(f"{UNMODELLED} {request.method} {request.path}")
 
     def create(self, plural: str, namespace: str, body: Manifest, *, is_dry_run: bool = False) -> Manifest:
-        kind, given = KINDS[plural], body.get("metadata") or {}
+        kind, given = self.kinds[plural], body.get("metadata") or {}
         prefix = given.get("generateName")
         name = given.get("name") or (f"{prefix}{self.store.version:05x}" if prefix else "")
         if not name:
@@ -195,7 +200,7 @@ class Server:
         return obj if is_dry_run else self.store.put(key, obj)
 
     def patch(self, key: Name, body: Any, *, kind: PatchKind = "merge", subresource: str = "") -> Manifest:
-        if subresource and KINDS[key.plural].status is None:
+        if subresource and self.kinds[key.plural].status is None:
             raise Refusal(404, "NotFound", "the server could not find the requested resource")
         old = self._stored(key)
         match kind:
@@ -226,7 +231,7 @@ class Server:
         return self.store.put(key, {**pod, "spec": {**pod["spec"], "nodeName": node}})
 
     def _update(self, key: Name, old: Manifest, new: Manifest, subresource: str) -> Manifest:
-        kind = KINDS[key.plural]
+        kind = self.kinds[key.plural]
         if subresource:
             kept = old["metadata"] if kind.is_metadata_kept else new["metadata"]
             new = {**old, "metadata": kept, "status": _plain_status(kind, new.get("status"))}
@@ -285,7 +290,7 @@ class Server:
         if key.plural == "pods" and not is_asked_before:
             self.store.put(key, obj)
         last = self.store.remove(key)
-        if KINDS[key.plural].is_told_when_gone:
+        if self.kinds[key.plural].is_told_when_gone:
             return last
         return {"kind": "Status", "status": "Success", "details": {"name": key.name, "uid": obj["metadata"]["uid"]}}
 
@@ -299,7 +304,7 @@ class Server:
     def _stored(self, key: Name) -> Manifest:
         obj = self.store.get(key)
         if obj is None:
-            raise Refusal(404, "NotFound", f'{KINDS[key.plural].resource} "{key.name}" not found', key.name)
+            raise Refusal(404, "NotFound", f'{self.kinds[key.plural].resource} "{key.name}" not found', key.name)
         return obj
 
     def _list(self, query: Mapping[str, str], plural: str, namespace: str) -> Response:
@@ -315,15 +320,14 @@ class Server:
 
     def _discovery(self, request: Request) -> Response:
         group = request.path.removeprefix("/apis/").removeprefix("/api/")
-        served = [p for p, k in KINDS.items() if k.resource.api_version == group and p not in self.unserved]
+        served = [p for p, k in self.kinds.items() if k.resource.api_version == group and p not in self.unserved]
         if not served:
             raise Refusal(404, "NotFound", "the server could not find the requested resource")
-        found = [{"name": plural, "kind": KINDS[plural].resource.kind} for plural in served]
+        found = [{"name": plural, "kind": self.kinds[plural].resource.kind} for plural in served]
         return _json(200, {"kind": "APIResourceList", "resources": found})
 
-    @staticmethod
-    def _invalid(plural: str, name: str, field: str) -> Refusal:
-        message = f'{KINDS[plural].resource} "{name}" is invalid: {field}: Invalid value: field is immutable'
+    def _invalid(self, plural: str, name: str, field: str) -> Refusal:
+        message = f'{self.kinds[plural].resource} "{name}" is invalid: {field}: Invalid value: field is immutable'
         return Refusal(422, "Invalid", message, name, field)
 
     @staticmethod
@@ -332,7 +336,7 @@ class Server:
             raise NotImplementedError(f"{UNMODELLED} the parameters {sorted(unknown)}")
 
     def _check_served(self, plural: str) -> None:
-        if plural not in KINDS or plural in self.unserved:
+        if plural not in self.kinds or plural in self.unserved:
             raise Refusal(404, "NotFound", "the server could not find the requested resource")
 
 

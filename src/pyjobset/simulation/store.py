@@ -120,7 +120,7 @@ class Store:
     def _tell(
         self, type_: Literal["ADDED", "MODIFIED", "DELETED"], name: Name, old: Manifest | None, obj: Manifest
     ) -> None:
-        now = asyncio.get_running_loop().time()
+        now = _now()
         change = Change(self.version, type_, name, old, obj, self.actor, now)
         self.history.append(change)
         for listener in tuple(self._listeners):
@@ -138,3 +138,11 @@ class Store:
             owned.pop(name, None)
             if not owned:
                 self._owned.pop(owner["uid"], None)
+
+
+def _now() -> float:
+    """Objects may be put before there is a clock."""
+    try:
+        return asyncio.get_running_loop().time()
+    except RuntimeError:
+        return 0.0
