@@ -20,7 +20,7 @@ from pyjobset.simulation.worker import Worker
 INDEX = "batch.kubernetes.io/job-completion-index"
 ENDED = ("Succeeded", "Failed")
 BACKOFF_SECONDS, BACKOFF_SECONDS_MAX = 10.0, 600.0
-UNMODELLED = ("activeDeadlineSeconds", "backoffLimitPerIndex", "podFailurePolicy", "successPolicy")
+UNMODELLED = ("activeDeadlineSeconds", "backoffLimitPerIndex", "successPolicy")
 FAILED = ("BackoffLimitExceeded", "Job has reached the specified backoff limit")
 COMPLETE = ("CompletionsReached", "Reached expected number of succeeded pods")
 
@@ -57,20 +57,25 @@ class JobController(Worker):
         for name in names:
             job = self.server.store.get(name)
             assert job is not None
-            self._count(job, change.object)
+            self._count(job, change.object, is_gone=change.type == "DELETED")
         return names
 
-    def _count(self, job: Manifest, pod: Manifest) -> None:
+    def _count(self, job: Manifest, pod: Manifest, *, is_gone: bool) -> None:
         """Each pod once, at once: it may be gone before the Job is looked at."""
         memory = self._memories.setdefault(job["metadata"]["uid"], _Memory())
         uid, phase = pod["metadata"]["uid"], pod["status"].get("phase")
         is_deleted = "deletionTimestamp" in pod["metadata"] and "deletionTimestamp" not in job["metadata"]
+        if _replaces_failed_only(job):
+            is_deleted = is_deleted and is_gone
         if phase == "Succeeded":
             if _index(pod) not in memory.done:
                 memory.done.add(_index(pod))
                 memory.failures = 0
         elif (phase == "Failed" or is_deleted) and uid not in memory.failed and uid not in memory.released:
             # one that was deleted before it ended counts too: it may never say how it ended
+            if _is_ignored(job, pod):
+                memory.released.add(uid)
+                return
             memory.failed.add(uid)
             memory.failures += 1
             memory.failed_at = asyncio.get_running_loop().time()
@@ -116,6 +121,8 @@ class JobController(Worker):
             memory.released.add(pod["metadata"]["uid"])
             self._delete(pod)
         lacking = most - len(active)
+        if _replaces_failed_only(job):
+            lacking -= _terminating(self._pods(job))
         if excess or lacking <= 0:
             return
         wait = self._backoff(memory)
@@ -169,7 +176,7 @@ class JobController(Worker):
             return
         pods, status = self._pods(job), job["status"]
         active = _active(pods)
-        ending = sum("deletionTimestamp" in pod["metadata"] for pod in pods if pod["status"].get("phase") not in ENDED)
+        ending = _terminating(pods)
         conditions, started = list(status.get("conditions") or ()), status.get("startTime")
         is_suspended = job["spec"]["suspend"]
         if started is None and not is_suspended:
@@ -205,6 +212,27 @@ def _has(job: Manifest, type_: str) -> bool:
 
 def _active(pods: Iterable[Manifest]) -> list[Manifest]:
     return [p for p in pods if p["status"].get("phase") not in ENDED and "deletionTimestamp" not in p["metadata"]]
+
+
+def _terminating(pods: Iterable[Manifest]) -> int:
+    return sum("deletionTimestamp" in p["metadata"] for p in pods if p["status"].get("phase") not in ENDED)
+
+
+def _replaces_failed_only(job: Manifest) -> bool:
+    """A pod that terminates is waited for, and counts when it is gone."""
+    return bool(job["spec"].get("podReplacementPolicy") == "Failed")
+
+
+def _is_ignored(job: Manifest, pod: Manifest) -> bool:
+    """By the pod failure policy: the first rule whose condition the pod has. Pods here have no exit codes."""
+    conditions = {c["type"]: c["status"] for c in pod["status"].get("conditions") or ()}
+    for rule in (job["spec"].get("podFailurePolicy") or {}).get("rules") or ():
+        patterns = rule.get("onPodConditions") or ()
+        if any(conditions.get(pattern["type"]) == pattern.get("status", "True") for pattern in patterns):
+            if rule["action"] == "FailJob":
+                raise NotImplementedError("the model Job controller does not fail Jobs for conditions of pods")
+            return bool(rule["action"] == "Ignore")
+    return False
 
 
 def _excess(active: Sequence[Manifest], most: int, completions: int) -> list[Manifest]:
