@@ -69,6 +69,10 @@ def user(name: str, of: str, command: list[str] = RUNS, **spec: Any) -> Step:
     return create("pods", {"metadata": {"name": name}, "spec": more})
 
 
+DISRUPTED = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+IGNORE_DISRUPTION = {
+    "rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
+}
 SUSPEND, RESUME = patch("jobs", "a", {"spec": {"suspend": True}}), patch("jobs", "a", {"spec": {"suspend": False}})
 
 JOBS: Mapping[str, Scene] = {
@@ -90,6 +94,16 @@ JOBS: Mapping[str, Scene] = {
     ),
     "a pod that somebody deletes counts as failed and is replaced": scene(
         running(backoffLimit=3), delete("pods", "#0")
+    ),
+    "a pod that was disrupted is ignored by the pod failure policy and replaced": scene(
+        running(podFailurePolicy=IGNORE_DISRUPTION),
+        patch("pods", "#0", {"status": {"phase": "Failed", "conditions": [DISRUPTED]}}, "status"),
+    ),
+    "a pod is replaced when it has gone, where only failed ones are": scene(
+        running(backoffLimit=3, podReplacementPolicy="Failed", template=pods(RUNS, terminate_after="4s")),
+        Move((delete("pods", "#0"),), 1.0),
+        Move((), 60.0),
+        terminate_seconds=4.0,
     ),
     "a Job grows and shrinks": scene(
         running(),
