@@ -6,14 +6,12 @@ import secrets
 from collections.abc import Mapping, Sequence
 
 from pyjobset.kube import cluster
-from pyjobset.kube.client import Client, Expired
 from pyjobset.kube.requests import Request
 from pyjobset.kube.transport import HttpTransport, Transport
 from pyjobset.localplane.plane import Plane
-from pyjobset.objects.resources import WORKLOADS
 from pyjobset.simulation import clock
 from pyjobset.simulation.server import Server
-from tests.server.conformance.bodies import ENDS, workload
+from tests.server.conformance.bodies import ENDS
 from tests.server.conformance.compared import MASK, compared, differences
 from tests.server.conformance.generated import generated
 from tests.server.conformance.player import Player, Script, Story
@@ -65,30 +63,3 @@ def test_every_behaviour_that_the_model_claims(bare_plane: Plane) -> None:
 def test_any_requests_in_any_order(bare_plane: Plane) -> None:
     found = disagreements(bare_plane, {f"seed {seed}": generated(seed) for seed in SEEDS}, set())
     assert not found, "\n".join(found)
-
-
-def test_a_watch_from_a_version_that_is_forgotten(bare_plane: Plane) -> None:
-    """The real API server remembers what happened since it was started."""
-
-    async def watched(client: Client, namespace: str, version: str) -> str:
-        try:
-            async with asyncio.timeout(10):
-                async for event in client.watch(WORKLOADS, namespace, resource_version=version):
-                    return f"told {event}"
-        except Expired:
-            return "expired"
-        return "ended"
-
-    async def real() -> str:
-        async with Client(HttpTransport(cluster.load(str(bare_plane.kubeconfig)))) as client:
-            return await watched(client, "default", "1")
-
-    async def model() -> str:
-        server = Server()
-        server.create("workloads", "ns", workload())
-        server.store.compact()
-        async with Client(server) as client:
-            server.create("workloads", "ns", workload("b"))
-            return await watched(client, "ns", "0")
-
-    assert asyncio.run(real()) == clock.run(model()) == "expired"
