@@ -238,7 +238,7 @@ def test_no_job_is_resumed_onto_a_claim_that_cannot_be_used(stored: Claim) -> No
 
 
 def test_no_job_is_created_or_resumed_while_the_creation_of_a_claim_is_refused() -> None:
-    refusal = Refusal("PersistentVolumeClaim", "data-js", 403, "Forbidden", "exceeded quota", NOW.replace(hour=13))
+    refusal = Refusal("PersistentVolumeClaim", "data-js", 403, "Forbidden", "exceeded quota", NOW.replace(minute=5))
     paused = server(suspend=True)
     paused.settle()
     paused.claims.clear()

@@ -134,6 +134,7 @@ class _World:
 
     async def run(self) -> Outcome:
         self._server = server = Server()
+        asyncio.get_running_loop().set_exception_handler(self._failed)
         self._storm = Storm(self._choices, self._kinds if self._has_replicas else self._kinds - {faults.HANDOVER})
         outcome = Outcome(self._scenario, server.store, self._storm)
         self._report = outcome.violations.append
@@ -167,6 +168,10 @@ class _World:
         """What is renewed all the time says nothing about a JobSet."""
         if change.name.plural != "leases":
             self._changes.append(change)
+
+    def _failed(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """A fault of the model, or something that it does not model: it may not pass as a good end."""
+        self._report(f"Model: {context['message']}: {context.get('exception')!r}")
 
     def _reporter(self, make: type[Checker]) -> Callable[[str], None]:
         return lambda text: self._report(f"{make.__name__}: {text}")
