@@ -160,8 +160,17 @@ def test_a_number_of_jobs_that_must_be_a_slip(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "m.yaml"
     file.write_text(JOBSET.replace("replicas: 2", "replicas: 2000000000"))
     ended = run("plan", "-f", file)
+    assert ended.code == 3
+    assert "more than 20000 Jobs" in ended.err
+
+
+def test_a_number_of_jobs_that_are_too_many_to_show(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "m.yaml"
+    many = JOBSET.replace("replicas: 2", "replicas: 15000")
+    file.write_text(f"{many}\n---\n{many}")
+    ended = run("plan", "-f", file)
     assert ended.code == 2
-    assert "2,000,000,000 Jobs" in ended.err
+    assert "30,000 Jobs" in ended.err
 
 
 def test_the_problems_of_all_documents_are_listed(run: Run, tmp_path: Path) -> None:

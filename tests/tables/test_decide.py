@@ -10,7 +10,7 @@ import pytest
 from pyjobset.objects import conditions as words
 from pyjobset.objects import features as gates
 from pyjobset.objects.batch import PodTemplate
-from pyjobset.objects.jobset import JobSet
+from pyjobset.objects.jobset import JOBS_MAX, JobSet
 from pyjobset.objects.meta import Condition
 from pyjobset.objects.resources import JOBS, POD_GROUPS, PODS, SERVICES, WORKLOADS
 from pyjobset.reconciler.decide import decide
@@ -811,3 +811,19 @@ def test_a_clock_that_was_set_back_holds_nothing_back() -> None:
         "js-w-0",
         "js-w-1",
     ]
+
+
+def test_a_jobset_of_more_jobs_than_fit_is_told_and_left_alone() -> None:
+    """Its Jobs are not even counted: two thousand million of them would be the end of the controller."""
+    server = TinyServer(jobset(replicated_job("w", replicas=2**31 - 1)))
+    decision = server.step()
+    assert not decision.actions
+    [blocked] = server.jobset.status.conditions
+    assert (blocked.type, blocked.status, blocked.reason) == (words.BLOCKED, "True", words.REFUSED)
+    assert blocked.message == "JobSet js asks for 2147483647 Jobs and is left alone: 20000 are the most"
+    assert server.step() == Decision()
+
+
+def test_a_jobset_of_the_most_jobs_is_worked_on() -> None:
+    server = TinyServer(jobset(replicated_job("a"), replicated_job("b", replicas=JOBS_MAX - 1)))
+    assert sum(action.resource is JOBS for action in server.step().actions) == JOBS_MAX

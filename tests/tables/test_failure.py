@@ -1,5 +1,8 @@
 """The failure policy: which rule decides about which failed Job, and what is counted. One case a rule."""
 
+import sys
+from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import msgspec
@@ -286,3 +289,39 @@ def test_the_restart_is_over_when_all_jobs_are_ready() -> None:
     server.settle()
     restarting = {c.type: (c.status, c.reason) for c in server.jobset.status.conditions}
     assert restarting[words.RESTARTING_JOBSET] == ("False", words.JOBS_READY)
+
+
+def calls(work: Callable[[], object]) -> int:
+    count = 0
+
+    def seen(frame: FrameType, event: str, arg: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(seen)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def costs(replicated_jobs: int) -> tuple[int, int]:
+    """Python calls to create one Job of each, and to restart them all after they failed."""
+    policy = {"maxRestarts": replicated_jobs, "rules": [rule("RestartJob")]}
+    js = jobset(*(replicated_job(f"r{i}") for i in range(replicated_jobs)), failurePolicy=policy)
+    server = TinyServer(js, features=SINGLE)
+    created = calls(lambda: decide(server.observe()))
+    server.step()
+    server.finish(*server.jobs, failed=True)
+    restarted = calls(lambda: decide(server.observe()))
+    server.step()
+    assert [s.job_restarts for s in server.jobset.status.replicated_jobs_status] == [(1,)] * replicated_jobs
+    return created, restarted
+
+
+def test_many_replicated_jobs_cost_as_much_as_each() -> None:
+    """Looking at all of them for each of them took seconds with some thousand, in which nothing else was done."""
+    few, many = costs(100), costs(400)
+    assert many[0] < 4.5 * few[0]
+    assert many[1] < 4.5 * few[1]

@@ -3,6 +3,7 @@
 import pytest
 
 from pyjobset.objects import features as gates
+from pyjobset.objects.jobset import JOBS_MAX
 from tests.manifests import (
     ABSENT,
     ALL_GATES,
@@ -32,6 +33,7 @@ IN_PLACE = {
 }
 
 
+HUGE = {f"{WORKERS}.template.spec.parallelism": 2**30, f"{WORKERS}.template.spec.completions": 2**30}
 ONE_POD = {f"{WORKERS}.template.spec.parallelism": ABSENT, f"{WORKERS}.template.spec.completions": ABSENT}
 
 NAMES = [
@@ -153,8 +155,14 @@ TEMPLATES_AND_STARTUP = [
     Case(
         "pods-overflow",
         f"{WORKERS}.replicas",
-        {f"{WORKERS}.replicas": 2**30, f"{WORKERS}.template.spec.completions": 2},
-        {f"{WORKERS}.replicas": 2**30 - 1},
+        {**HUGE, f"{WORKERS}.replicas": 2},
+        {**HUGE, f"{WORKERS}.replicas": 1},
+    ),
+    Case(
+        "jobs-overflow",
+        f"{WORKERS}.replicas",
+        {f"{DRIVER}.replicas": 1, f"{WORKERS}.replicas": JOBS_MAX},
+        {f"{DRIVER}.replicas": 1, f"{WORKERS}.replicas": JOBS_MAX - 1},
     ),
     Case(
         "depends-on-first",

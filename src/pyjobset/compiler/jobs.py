@@ -5,6 +5,7 @@ JobSets have thousands of Jobs that differ in an index: what they share is prepa
 copies only the mappings in which it differs. A manifest is therefore read-only: its parts are shared with its siblings.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -67,19 +68,40 @@ class _Base:
     """Per index; None where the gate RestartJob is off."""
 
 
+class _Siblings:
+    """What is counted over all ReplicatedJobs of a JobSet: once, as there may be thousands."""
+
+    __slots__ = ("_jobset", "global_replicas", "group_replicas", "job_restarts")
+
+    def __init__(self) -> None:
+        self._jobset: JobSet | None = None
+
+    def of(self, jobset: JobSet) -> "_Siblings":
+        if self._jobset is not jobset:
+            self._jobset = jobset
+            self.group_replicas: Counter[str] = Counter()
+            for replicated_job in jobset.spec.replicated_jobs:
+                self.group_replicas[replicated_job.group_name] += replicated_job.replicas
+            self.global_replicas = self.group_replicas.total()
+            entries = jobset.status.replicated_jobs_status
+            self.job_restarts = {e.name: e.job_restarts for e in entries if e.job_restarts is not UNSET}
+        return self
+
+
 class _Shared:
     """Remembers the base of one ReplicatedJob for as long as the same JobSet and features are asked for."""
 
-    __slots__ = ("_base", "_features", "_jobset")
+    __slots__ = ("_base", "_features", "_jobset", "_siblings")
 
-    def __init__(self) -> None:
+    def __init__(self, siblings: _Siblings) -> None:
+        self._siblings = siblings
         self._base: _Base | None = None
         self._features: Features | None = None
         self._jobset: JobSet | None = None
 
     def base(self, jobset: JobSet, replicated_job: ReplicatedJob, features: Features) -> _Base:
         if self._base is None or self._jobset is not jobset or self._features != features:
-            self._base = _base(jobset, replicated_job, features)
+            self._base = _base(jobset, replicated_job, features, self._siblings.of(jobset))
             self._features, self._jobset = features, jobset
         return self._base
 
@@ -89,8 +111,9 @@ def child_jobs(jobset: JobSet) -> Iterator[ChildJob]:
     name = jobset.metadata.name
     global_index = 0
     in_group: dict[str, int] = {}
+    siblings = _Siblings()
     for replicated_job in with_defaults(jobset).spec.replicated_jobs:
-        shared = _Shared()
+        shared = _Shared(siblings)
         group_index = in_group.get(replicated_job.group_name, 0)
         for index in range(replicated_job.replicas):
             job = names.job_name(name, replicated_job.name, index)
@@ -145,7 +168,7 @@ def compile_job(
     }
 
 
-def _base(jobset: JobSet, replicated_job: ReplicatedJob, features: Features) -> _Base:
+def _base(jobset: JobSet, replicated_job: ReplicatedJob, features: Features, siblings: _Siblings) -> _Base:
     """Of the template's own metadata a Job takes labels and annotations, as a Job of a CronJob does."""
     template = replicated_job.template
     job_metadata = mapping_at(template, "metadata")
@@ -153,7 +176,7 @@ def _base(jobset: JobSet, replicated_job: ReplicatedJob, features: Features) -> 
     pod_metadata = mapping_at(pod_template, "metadata")
     exclusive = placement_annotations(jobset, replicated_job)
     by_node_selector = exclusive.keys() >= {labels.EXCLUSIVE_TOPOLOGY, labels.NODE_SELECTOR}
-    both = _common_labels(jobset, replicated_job)
+    both = _common_labels(jobset, replicated_job, siblings)
     annotations = both | exclusive | _execution_attempt(jobset, features)
     return _Base(
         namespace=jobset.metadata.namespace,
@@ -167,7 +190,7 @@ def _base(jobset: JobSet, replicated_job: ReplicatedJob, features: Features) -> 
         pod_spec=_pod_spec(jobset, mapping_at(pod_template, "spec"), by_node_selector=by_node_selector),
         owner_references=[owner_manifest(jobset)],
         by_node_selector=by_node_selector,
-        job_restarts=_job_restarts(jobset, replicated_job) if gates.RESTART_JOB in features else None,
+        job_restarts=siblings.job_restarts.get(replicated_job.name, ()) if gates.RESTART_JOB in features else None,
     )
 
 
@@ -175,18 +198,16 @@ def _without(mapping: Mapping[str, Any], *keys: str) -> Manifest:
     return {key: value for key, value in mapping.items() if key not in keys}
 
 
-def _common_labels(jobset: JobSet, replicated_job: ReplicatedJob) -> dict[str, str]:
+def _common_labels(jobset: JobSet, replicated_job: ReplicatedJob, siblings: _Siblings) -> dict[str, str]:
     """The labels, which are annotations too, that all Jobs of a ReplicatedJob share."""
-    siblings = jobset.spec.replicated_jobs
-    in_group = (r.replicas for r in siblings if r.group_name == replicated_job.group_name)
     common = {
         labels.JOBSET_NAME: jobset.metadata.name,
         labels.JOBSET_UID: jobset.metadata.uid,
         labels.REPLICATED_JOB_NAME: replicated_job.name,
         labels.REPLICATED_JOB_REPLICAS: str(replicated_job.replicas),
-        labels.GLOBAL_REPLICAS: str(saturated(sum(r.replicas for r in siblings))),
+        labels.GLOBAL_REPLICAS: str(saturated(siblings.global_replicas)),
         labels.GROUP_NAME: replicated_job.group_name,
-        labels.GROUP_REPLICAS: str(saturated(sum(in_group))),
+        labels.GROUP_REPLICAS: str(saturated(siblings.group_replicas[replicated_job.group_name])),
         labels.RESTART_ATTEMPT: str(jobset.status.restarts),
     }
     coordinator = names.coordinator_endpoint(jobset)
@@ -198,13 +219,6 @@ def _execution_attempt(jobset: JobSet, features: Features) -> dict[str, str]:
     if gates.EXECUTION_ATTEMPTS_TRACKING not in features or attempts is None:
         return {}
     return {labels.EXECUTION_ATTEMPT: str(attempts)}
-
-
-def _job_restarts(jobset: JobSet, replicated_job: ReplicatedJob) -> tuple[int, ...]:
-    for status in jobset.status.replicated_jobs_status:
-        if status.name == replicated_job.name and status.job_restarts is not UNSET:
-            return status.job_restarts
-    return ()
 
 
 def _pod_spec(jobset: JobSet, given: Mapping[str, Any], *, by_node_selector: bool) -> Manifest:

@@ -24,6 +24,10 @@ VERSION = "v1alpha2"
 API_VERSION = f"{GROUP}/{VERSION}"
 KIND = "JobSet"
 
+JOBS_MAX = 20_000
+"""Most Jobs of one JobSet. All of them are in memory, and looked at, at once: a number that is free, as replicas is,
+would end the controller for everybody."""
+
 
 class JobScheduling(Struct, frozen=True):
     scheduling_policy: SchedulingPolicy | None = None

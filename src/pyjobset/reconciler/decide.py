@@ -1,12 +1,14 @@
 """Observation -> Decision: all ordering of a reconcile is here, one policy a file beside it. Pure; called by
 controller.
 
-Order: 1. not ours, or being deleted: nothing. 2. finished: stop what runs, drop the reservation, then its TTL.
-3. success policy, before 4. deadline, 5. in-place restarts and 6. failure policy, which only write status (intent
+Order: 1. not ours, being deleted or too large: nothing. 2. finished: stop what runs, drop the reservation, then its
+TTL. 3. success policy, before 4. deadline, 5. in-place restarts and 6. failure policy, which only write status (intent
 before effect). 7. a new execution is counted before 8. Jobs of older attempts go. 9. suspended, or 10. running: groups,
 Service, claims, Jobs. 11. what the API server refused. 12. status. Deciding again after the actions were applied
 decides nothing.
 """
+
+import dataclasses
 
 import msgspec
 
@@ -35,7 +37,7 @@ from pyjobset.reconciler.jobs import (
 from pyjobset.reconciler.observation import Observation
 from pyjobset.reconciler.outcome import NOTHING, ConditionChange, Outcome
 from pyjobset.reconciler.placement import is_exclusive, placement
-from pyjobset.reconciler.refusals import blocked, without_refused
+from pyjobset.reconciler.refusals import blocked, oversized, without_refused
 from pyjobset.reconciler.scheduling import drop_groups, sync_groups
 from pyjobset.reconciler.service import service
 from pyjobset.reconciler.startup import startup
@@ -74,6 +76,10 @@ def decide(observation: Observation) -> Decision:
     if not is_managed(jobset.spec.managed_by):
         left = ttl(jobset, observation.now)
         return Decision(actions=left.actions, wake_after_seconds=left.wake_after_seconds)
+    too_large = oversized(jobset, observation.now)
+    if too_large is not None:
+        left_alone = blocked((too_large,), jobset.metadata.name) + ttl(jobset, observation.now)
+        return _decision(observation, left_alone, jobset.status)
     view = view_of(observation)
     counts = replicated_jobs_status(view)
     outcome, status = _progress(view, counts, with_counts(view.jobset.status, counts))
@@ -81,11 +87,15 @@ def decide(observation: Observation) -> Decision:
     outcome += Outcome(wake_after_seconds=retry_after_seconds) + blocked(
         (*observation.refusals, *outcome.refusals), jobset.metadata.name
     )
+    return _decision(observation, dataclasses.replace(outcome, actions=actions), status)
+
+
+def _decision(observation: Observation, outcome: Outcome, status: JobSetStatus) -> Decision:
     conditions, events = changed(status.conditions, outcome.conditions, observation.now)
     status = msgspec.structs.replace(status, conditions=conditions, terminal_state=_terminal_state(conditions))
     return Decision(
-        actions=actions,
-        status=status if status != jobset.status else None,
+        actions=outcome.actions,
+        status=status if status != observation.jobset.status else None,
         events=outcome.events + events,
         wake_after_seconds=outcome.wake_after_seconds,
         reasons=outcome.reasons,
@@ -151,7 +161,8 @@ def _running(view: View, counts: Counts) -> Outcome:
     outcome += create_jobs(view, allowed=allowed, groups=groups.ready) + resumed + order.outcome + gangs(view)
     if resumed.actions or any(c.job is not None and not c.job.spec.suspend for c in view.children):
         outcome += _resumption()
-    if all(c.ready + c.succeeded == _replicas(view, c.name) for c in counts):
+    replicas = {rj.name: rj.replicas for rj in view.jobset.spec.replicated_jobs}
+    if all(c.ready + c.succeeded == replicas[c.name] for c in counts):
         outcome += _restart_over(view, words.JOBS_READY)
     return outcome
 
@@ -162,10 +173,6 @@ def _suspension() -> Outcome:
 
 def _resumption() -> Outcome:
     return Outcome(conditions=(ConditionChange(words.SUSPENDED, "False", words.RESUME_JOBS, "jobset is resumed"),))
-
-
-def _replicas(view: View, name: str) -> int:
-    return next(rj.replicas for rj in view.jobset.spec.replicated_jobs if rj.name == name)
 
 
 def _restart_over(view: View, reason: str) -> Outcome:

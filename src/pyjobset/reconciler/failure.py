@@ -30,6 +30,7 @@ DEFAULT_RULE = FailurePolicyRule(name="", action=RESTART)
 
 Result = tuple[Outcome, JobSetStatus]
 """The outcome, and the status with the restarts counted where there are any."""
+Stored = tuple[int, ...] | msgspec.UnsetType
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +64,17 @@ def failure(view: View, status: JobSetStatus) -> Result:
 def _matches(rules: Sequence[FailurePolicyRule], failed: Sequence[Child], unread: list[Reason]) -> Iterator[_Match]:
     """The rules that match, in order; the last one is the default. `unread` gets the patterns that are none."""
     for rule in (*rules, DEFAULT_RULE):
-        if children := tuple(child for child in failed if _is_about(rule, child, unread)):
+        targets = frozenset(rule.target_replicated_jobs)
+        aimed_at = (child for child in failed if not targets or child.replicated_job in targets)
+        if children := tuple(child for child in aimed_at if _is_about(rule, child, unread)):
             yield _Match(rule, children)
 
 
 def _is_about(rule: FailurePolicyRule, child: Child, unread: list[Reason]) -> bool:
-    """Reason, message and target must all match; an empty list of them matches anything."""
+    """Of a target: reason and message must both match; an empty list of them matches anything."""
     assert child.job is not None
     condition = child.job.condition("Failed")
     assert condition is not None
-    if rule.target_replicated_jobs and child.replicated_job not in rule.target_replicated_jobs:
-        return False
     if rule.on_job_failure_reasons and condition.reason not in rule.on_job_failure_reasons:
         return False
     patterns = rule.on_job_failure_message_patterns
@@ -126,37 +127,48 @@ def _restart_jobset(view: View, status: JobSetStatus, match: _Match, *, counts: 
 
 def _restart_jobs(view: View, status: JobSetStatus, match: _Match, *, counts: bool) -> Result:
     """All that the rule is about, as far as restarts are left. What is left over is decided next time."""
+    counted, most = _counted(view, status), _max_restarts(view)
+    if counts and counted >= most:
+        return _used_up(match.first), status
+    entries = {entry.name: entry for entry in status.replicated_jobs_status}
+    all_restarts, counted_restarts = _Numbers(), _Numbers()
     events: list[Event] = []
-    for child in match.children:
-        if counts and _is_used_up(view, status):
-            if not events:
-                return _used_up(child.job), status
-            break
-        status, restarts = _with_job_restart(status, child, counts=counts)
-        total = _attempt(view, status) if counts else "which does not count"
+    for attempt, child in enumerate(match.children[: most - counted] if counts else match.children, counted + 1):
+        entry = entries[child.replicated_job]
+        restarts = all_restarts.add(child, entry.job_restarts)
+        if counts:
+            counted_restarts.add(child, entry.job_restarts_count_towards_max)
+        total = f"attempt {attempt} of {most}" if counts else "which does not count"
         message = f"restarting job {child.expected.name}, its restart {restarts}, {total}"
         events.append(Event("Warning", words.action_event(RESTART_ONE if counts else RESTART_ONE_FREELY), message))
-    return Outcome(events=tuple(events)), status
+    changed = tuple(
+        msgspec.structs.replace(
+            entry,
+            job_restarts=all_restarts.of(entry.name, entry.job_restarts),
+            job_restarts_count_towards_max=counted_restarts.of(entry.name, entry.job_restarts_count_towards_max),
+        )
+        for entry in entries.values()
+    )
+    return Outcome(events=tuple(events)), msgspec.structs.replace(status, replicated_jobs_status=changed)
 
 
-def _with_job_restart(status: JobSetStatus, child: Child, *, counts: bool) -> tuple[JobSetStatus, int]:
-    name, index = child.expected.key
-    entries = list(status.replicated_jobs_status)
-    at = next(i for i, entry in enumerate(entries) if entry.name == name)
-    replicas = child.expected.replicated_job.replicas
-    restarts = _incremented(entries[at].job_restarts, replicas, index)
-    entries[at] = msgspec.structs.replace(entries[at], job_restarts=restarts)
-    if counts:
-        counted = _incremented(entries[at].job_restarts_count_towards_max, replicas, index)
-        entries[at] = msgspec.structs.replace(entries[at], job_restarts_count_towards_max=counted)
-    return msgspec.structs.replace(status, replicated_jobs_status=tuple(entries)), restarts[index]
+class _Numbers:
+    """Lists of restarts by index, of the ReplicatedJobs that some were added to. Thousands of Jobs may fail at once."""
 
+    def __init__(self) -> None:
+        self._of: dict[str, list[int]] = {}
 
-def _incremented(numbers: tuple[int, ...] | msgspec.UnsetType, size: int, index: int) -> tuple[int, ...]:
-    full = list(numbers) if numbers is not UNSET else []
-    full += [0] * (size - len(full))
-    full[index] += 1
-    return tuple(full)
+    def add(self, child: Child, stored: Stored) -> int:
+        """The restarts of the Job with this one."""
+        name, index = child.expected.key
+        if name not in self._of:
+            numbers = self._of[name] = list(stored) if stored is not UNSET else []
+            numbers += [0] * (child.expected.replicated_job.replicas - len(numbers))
+        self._of[name][index] += 1
+        return self._of[name][index]
+
+    def of(self, name: str, stored: Stored) -> Stored:
+        return tuple(self._of[name]) if name in self._of else stored
 
 
 def _counted(view: View, status: JobSetStatus) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from pyjobset.objects import conditions as words
-from pyjobset.objects.jobset import KIND
+from pyjobset.objects.jobset import JOBS_MAX, KIND, JobSet
 from pyjobset.objects.resources import CLAIMS, JOBS, POD_GROUPS, SERVICES, WORKLOADS
 from pyjobset.reconciler.decision import CREATION_ORDER, Action, Create
 from pyjobset.reconciler.observation import OWN_VERDICT, Refusal
@@ -62,6 +62,16 @@ def blocked(refusals: Sequence[Refusal], jobset: str) -> Outcome:
         parts.append(f"and {len(refusals) - NAMED_MAX} more")
     reason = _REASONS.get(refusals[0].kind, words.REFUSED)
     return Outcome(conditions=(ConditionChange(words.BLOCKED, "True", reason, "; ".join(parts), is_warning=True),))
+
+
+def oversized(jobset: JobSet, now: datetime) -> Refusal | None:
+    """A JobSet of so many Jobs that looking at them would be the end of all others. Admission refuses it; one that was
+    stored without is not worked on."""
+    total = sum(max(0, replicated_job.replicas) for replicated_job in jobset.spec.replicated_jobs)
+    if total <= JOBS_MAX:
+        return None
+    message = f"asks for {total} Jobs and is left alone: {JOBS_MAX} are the most"
+    return Refusal(KIND, jobset.metadata.name, OWN_VERDICT, "", message, now)
 
 
 def _sentence(refusal: Refusal, namesake: str) -> str:

@@ -99,6 +99,9 @@ PODS_OVERFLOW = Rule(
     "times parallelism is more than 2147483647",
     "lower replicas or parallelism",
 )
+JOBS_OVERFLOW = Rule(
+    "jobs-overflow", "spec.replicatedJobs[].replicas", "makes more than 20000 Jobs in all", "lower replicas"
+)
 
 # Order of start.
 DEPENDS_ON_FIRST = Rule(
