@@ -1,10 +1,11 @@
-"""Misspelled fields in templates, which JobSet carries unseen and the API server does not take."""
+"""Misspelled fields and values of another type in templates, which JobSet carries unseen and the API server does not
+take."""
 
 from typing import Any
 
 import pytest
 
-from pyjobset.cli.template_fields import unknown_fields
+from pyjobset.cli.template_fields import field_problems
 
 JOB = "spec.replicatedJobs[0].template"
 POD = f"{JOB}.spec.template.spec"
@@ -40,8 +41,57 @@ def job(**fields: Any) -> dict[str, Any]:
     ],
 )
 def test_a_field_that_is_not_there(spec: dict[str, Any], path: str, hint: str) -> None:
-    (problem,) = unknown_fields({"spec": spec})
+    (problem,) = field_problems({"spec": spec})
     assert (problem.code, problem.path, problem.hint) == ("unknown-field", path, hint)
+
+
+CPU = f"{POD}.containers[0].resources.requests.cpu"
+
+
+@pytest.mark.parametrize(
+    ("spec", "path", "message", "hint"),
+    [
+        (
+            container(command="sleep 10s"),
+            f"{POD}.containers[0].command",
+            "must be a list, not a string",
+            "start each item with '- '",
+        ),
+        (
+            container(env=[{"name": "A", "value": 1}]),
+            f"{POD}.containers[0].env[0].value",
+            "must be a string, not an integer",
+            'put it in quotes: "1"',
+        ),
+        (
+            container(resources={"requests": {"cpu": 0.5}}),
+            CPU,
+            "must be a quantity: a string or a whole number",
+            'put it in quotes: "0.5"',
+        ),
+        (
+            container(resources={"requests": {"cpu": "2cores"}}),
+            CPU,
+            "must be a quantity",
+            "write a number and a unit, such as 500m, 2 or 16Gi",
+        ),
+        (
+            job(template={"spec": {"containers": {"name": "c"}}}),
+            f"{POD}.containers",
+            "must be a list, not an object",
+            "start each item with '- '",
+        ),
+        (
+            container(livenessProbe={"httpGet": {"port": True}}),
+            f"{POD}.containers[0].livenessProbe.httpGet.port",
+            "must be an integer or a string, not a boolean",
+            "write a value of the field's type",
+        ),
+    ],
+)
+def test_a_value_of_another_type(spec: dict[str, Any], path: str, message: str, hint: str) -> None:
+    (problem,) = field_problems({"spec": spec})
+    assert (problem.code, problem.path, problem.message, problem.hint) == ("wrong-type", path, message, hint)
 
 
 @pytest.mark.parametrize(
@@ -50,21 +100,21 @@ def test_a_field_that_is_not_there(spec: dict[str, Any], path: str, hint: str) -
         container(resources={"limits": {"cpu": 1, "example.com/gpu": 2}}),
         container(livenessProbe={"httpGet": {"port": "http"}}),
         container(livenessProbe=None),
+        container(resources={"requests": {"cpu": 1.0, "memory": "1.5Gi"}, "limits": {"cpu": "500m", "memory": 1}}),
+        container(command=["sleep"], stdin=True, env=[{"name": "A", "value": "1"}]),
         {"replicatedJobs": [{"template": {"metadata": {"labels": {"paralelism": "x"}}}}]},
-        {"replicatedJobs": 1},
-        {"replicatedJobs": [None, "x", {"template": []}]},
+        {"replicatedJobs": [None, {"template": None}]},
         None,
-        [],
     ],
 )
 def test_nothing_to_say(spec: Any) -> None:
-    """Of names that the user chooses, of null, and of what is wrong in another way."""
-    assert unknown_fields({"spec": spec}) == ()
+    """Of names that the user chooses, and of null."""
+    assert field_problems({"spec": spec}) == ()
 
 
 def test_hostile_input_is_bounded() -> None:
     deep: Any = []
     for _ in range(100_000):
         deep = [deep]
-    assert unknown_fields({"spec": deep}) == ()
-    assert len(unknown_fields({"spec": {f"f{number}": 1 for number in range(100_000)}})) == 100
+    assert [p.path for p in field_problems({"spec": deep})] == ["spec"]
+    assert len(field_problems({"spec": {f"f{number}": 1 for number in range(100_000)}})) == 100

@@ -86,7 +86,7 @@ def load(names: Sequence[str], namespace: str, features: "Features") -> list["Jo
 def checked(found: "Found", namespace: str, features: "Features") -> "JobSet":
     """The JobSet of an object, as it would be admitted; warnings are said. Raises InvalidSpec."""
     from pyjobset.cli.output import note, problem_text
-    from pyjobset.cli.template_fields import unknown_fields
+    from pyjobset.cli.template_fields import field_problems
     from pyjobset.errors import InvalidSpec, Problem
     from pyjobset.rules.names import named
     from pyjobset.rules.validation import check, warnings
@@ -97,7 +97,7 @@ def checked(found: "Found", namespace: str, features: "Features") -> "JobSet":
     except InvalidSpec as error:
         problems = error.problems
     known = {problem.path for problem in problems}
-    problems += tuple(p for p in unknown_fields(found.manifest) if p.path not in known)
+    problems += tuple(p for p in field_problems(found.manifest) if p.path not in known)
     if problems:
         raise InvalidSpec(problems, subject=found.title)
     jobset = named(jobset)

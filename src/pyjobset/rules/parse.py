@@ -281,13 +281,8 @@ class _Walk:
             self._report(registry.TOO_SMALL, value, f"must be {least} or more")
 
     def _wrong_type(self, expected: str, value: Any) -> None:
-        expected = "an object" if expected == "a map" else expected
-        hint = _HINTS.get(expected, "")
-        if expected == "a string":
-            hint = _quoted(value)
-        elif expected in ("an integer", "a number"):
-            hint = _unquoted(value)
-        self._report(registry.WRONG_TYPE, value, f"must be {expected}, not {kind_of(value)}", hint)
+        problem = wrong_type("an object" if expected == "a map" else expected, value, "")
+        self._report(registry.WRONG_TYPE, value, problem.message, problem.hint)
 
     def _is_too_deep(self) -> bool:
         if len(self._trail) < DEPTH_MAX:
@@ -335,6 +330,16 @@ _HINTS = {
     "a list": "start each item with '- '",
     "a boolean": "write true or false, without quotes",
 }
+
+
+def wrong_type(expected: str, value: Any, path: str) -> Problem:
+    """`expected` is a kind of JSON value: "a string", "a list". Also told of templates, by cli.template_fields."""
+    hint = _HINTS.get(expected, "")
+    if expected == "a string":
+        hint = _quoted(value)
+    elif expected in ("an integer", "a number"):
+        hint = _unquoted(value)
+    return registry.WRONG_TYPE.at(path, value, f"must be {expected}, not {kind_of(value)}", hint)
 
 
 def _is_unicode(text: str) -> bool:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from crd import snapshot
 
-from pyjobset.cli.template_fields import unknown_fields
+from pyjobset.cli.template_fields import field_problems
 from tests.server.crd.conftest import GROUP, PLURAL, RESOURCE, JobSets, install, manifest, problems
 from tests.server.crd.words import TEMPLATE, Spec, claim, container, rj
 from tests.server.plane import Kubectl
@@ -38,9 +38,29 @@ def test_lint_finds_the_fields_that_kubectl_would_not_send(checked: JobSets) -> 
     spec = {"replicatedJobs": [rj(template=template)], "volumeClaimPolicies": [{"templates": [claim(anotations={})]}]}
     refused = checked.run("create", "--dry-run=server", "-f", "-", stdin=manifest(spec))
     assert "strict decoding error" in refused.stderr
-    assert {p.path for p in unknown_fields({"spec": spec})} == set(
+    assert {p.path for p in field_problems({"spec": spec})} == set(
         re.findall(r'unknown field "([^"]+)"', refused.stderr)
     )
+
+
+def test_lint_finds_the_values_that_the_schema_refuses(checked: JobSets) -> None:
+    bad = {
+        "name": "c",
+        "command": "sleep 1",
+        "env": [{"name": "A", "value": 1}],
+        "resources": {"requests": {"cpu": 0.5, "memory": "2 Gi", "gpu": True}},
+        "ports": [{"containerPort": "80"}],
+        "stdin": "yes",
+    }
+    template: Spec = {
+        "metadata": {"labels": {"a": 1}},
+        "spec": {"template": {"spec": {"containers": [bad], "tolerations": {"key": "a"}}}},
+    }
+    spec = {"replicatedJobs": [rj(template=template)], "volumeClaimPolicies": [{"templates": [claim(labels={"a": 1})]}]}
+    refused = checked.run("create", "--dry-run=server", "--validate=ignore", "-f", "-", stdin=manifest(spec))
+    told = set(re.findall(r"^\* (spec\.\S+): Invalid value", refused.stderr, re.MULTILINE))
+    assert told, refused.stderr
+    assert {p.path for p in field_problems({"spec": spec})} == told
 
 
 def test_what_a_template_carries_survives(checked: JobSets) -> None:
