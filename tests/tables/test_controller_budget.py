@@ -6,10 +6,13 @@ import json
 import pytest
 
 from pyjobset.controller.budget import SAME_WRITES_MAX, WINDOW_SECONDS, Budget
+from pyjobset.controller.options import Options
 from pyjobset.kube.requests import Request
+from pyjobset.objects import features as gates
+from pyjobset.objects import labels
 from pyjobset.objects.meta import Key, Manifest
 from tests.builders import replicated_job
-from tests.controller_world import GANG, controller, manifest, settled, world
+from tests.controller_world import GANG, controller, jobs, manifest, settled, until, world
 from tests.model_server import ModelServer
 
 KEY = Key("ns", "js")
@@ -105,5 +108,32 @@ def test_what_an_admission_changes_each_time_is_not_made_again_for_ever(
             before = len(server.calls)
             await asyncio.sleep(600)
             assert len(server.writes(before)) <= 60
+
+    world(case)
+
+
+def test_restarts_in_place_are_no_loop() -> None:
+    """Each attempt is a write or two with the same words, and a big JobSet may have many in a minute."""
+
+    async def case(server: ModelServer) -> None:
+        policy = {"maxRestarts": 100, "restartStrategy": "InPlaceRestart"}
+        server.put("jobsets", manifest("js", replicated_job("w"), failurePolicy=policy))
+        options = Options(health_address=None, features=gates.resolve({gates.IN_PLACE_RESTART: True}))
+        async with controller(server, options):
+            await until(lambda: server.names("jobs"))
+            [job] = jobs(server)
+            owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "js-w-0", "controller": True}
+            owner["uid"] = job["metadata"]["uid"]
+            metadata = {"name": "p", "labels": {labels.JOBSET_NAME: "js"}, "ownerReferences": [owner]}
+            server.put("pods", {"metadata": metadata, "status": {"phase": "Running"}})
+            for attempt in range(30):
+                said = {labels.IN_PLACE_RESTART_ATTEMPT: str(attempt)}
+                server.change("pods", "p", {"metadata": {"annotations": said}})
+                async with asyncio.timeout(1):
+                    await until(lambda: current(server) == attempt)  # noqa: B023
+                await asyncio.sleep(1)
+
+    def current(server: ModelServer) -> object:
+        return server.get("jobsets", "js").get("status", {}).get("currentInPlaceRestartAttempt")
 
     world(case)

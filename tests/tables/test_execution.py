@@ -163,6 +163,37 @@ def test_a_deadline_beyond_all_dates_never_comes(seconds: int) -> None:
     assert decide(server.observe()).wake_after_seconds == 24 * 3600
 
 
+def test_a_resume_that_is_held_up_has_one_start() -> None:
+    """Else a JobSet that waits for its claim would get a new start, and a write, each time that it is looked at."""
+    template = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+    server = server_of(jobset(suspend=True, volumeClaimPolicies=[{"templates": [template]}]), TIMED)
+    [claim] = server.claims.values()
+    server.claims["data-js"] = merged(claim, {"metadata": {"deletionTimestamp": "2026-11-30T12:00:00Z"}})
+    set_spec(server, suspend=False)
+    server.settle()
+    assert server.jobset.status.start_time == "2026-11-30T12:00:00Z"
+    pass_time(server, 10)
+    assert server.step().status is None
+
+
+NO_TIMES = ["", "yesterday", "2026-11-30", "2026-11-30T12:00:00", "0000-01-01T00:00:00Z", "9" * 400]
+
+
+@pytest.mark.parametrize("start", NO_TIMES)
+def test_a_start_that_is_no_time_is_set_anew(start: str) -> None:
+    """Who may write a status may write anything: the JobSet goes on."""
+    server = server_of(jobset(activeDeadlineSeconds=60, status={"startTime": start}), TIMED)
+    assert server.jobset.status.start_time == "2026-11-30T12:00:00Z"
+    assert [c.type for c in server.jobset.status.conditions] == []
+
+
+def test_a_time_may_have_other_spellings() -> None:
+    status = {"startTime": "2026-11-30t13:59:00.123456789+02:00"}
+    assert TinyServer(jobset(activeDeadlineSeconds=61, status=status), features=TIMED).step().wake_after_seconds == (
+        pytest.approx(1.123456, abs=1e-6)
+    )
+
+
 # ttlSecondsAfterFinished
 
 
@@ -188,7 +219,8 @@ def test_a_finished_jobset_is_deleted_when_its_ttl_is_over(
     decision = decide(TinyServer(js, now=NOW + timedelta(seconds=after)).observe())
     deletes = [a for a in decision.actions if isinstance(a, Delete) and a.resource is JOBSETS]
     assert decision.wake_after_seconds == wake
-    assert [(d.name, d.uid, d.propagation) for d in deletes] == ([] if wake else [("js", "uid-js", "Foreground")])
+    as_seen = ("js", "uid-js", "Foreground", "1")
+    assert [(d.name, d.uid, d.propagation, d.resource_version) for d in deletes] == ([] if wake else [as_seen])
 
 
 @pytest.mark.parametrize("managed_by", [None, "example.com/other"])
@@ -196,6 +228,15 @@ def test_an_unfinished_jobset_has_no_ttl(managed_by: str | None) -> None:
     js = jobset(ttlSecondsAfterFinished=0, managedBy=managed_by)
     assert is_concerned(js) == (managed_by is None)
     decision = decide(TinyServer(js, now=NOW + timedelta(days=1)).observe())
+    assert not any(isinstance(a, Delete) for a in decision.actions)
+
+
+@pytest.mark.parametrize("time", NO_TIMES)
+def test_a_jobset_of_which_nobody_knows_when_it_finished_is_kept(time: str) -> None:
+    js = merged(finished(ttlSecondsAfterFinished=0), {})
+    [condition] = js.status.conditions
+    conditions = [{"type": condition.type, "status": "True", "lastTransitionTime": time}]
+    decision = decide(TinyServer(merged(js, {"status": {"conditions": conditions}})).observe())
     assert not any(isinstance(a, Delete) for a in decision.actions)
 
 

@@ -110,6 +110,9 @@ def write_of(action: Action) -> Hashable:
 
 
 def write_of_status(status: JobSetStatus) -> Hashable:
-    """Its words, without times, messages and counts."""
+    """Its words and attempts, without times, messages and counts. Each attempt of a JobSet is its user's doing, as pods
+    that restart in place say theirs."""
     words = tuple((c.type, c.status, c.reason) for c in status.conditions)
-    return (words, status.terminal_state, status.restarts)
+    attempts = (status.restarts, status.execution_attempts)
+    in_place = (status.previous_in_place_restart_attempt, status.current_in_place_restart_attempt)
+    return (words, status.terminal_state, attempts, in_place)

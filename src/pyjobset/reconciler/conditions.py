@@ -22,6 +22,14 @@ def timestamp(now: datetime) -> str:
     return now.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def seconds_since(time: str, now: datetime) -> float | None:
+    """None: it is no time that we can read. The API server takes some from whoever writes a status by hand."""
+    try:
+        return (now - datetime.fromisoformat(time.upper())).total_seconds()
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
 def find(conditions: Iterable[Condition], type_: str) -> Condition | None:
     return next((c for c in conditions if c.type == type_), None)
 

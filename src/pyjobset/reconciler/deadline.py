@@ -9,6 +9,7 @@ from pyjobset.objects import conditions as words
 from pyjobset.objects import features as gates
 from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.resources import JOBSETS
+from pyjobset.reconciler.conditions import seconds_since
 from pyjobset.reconciler.decision import Delete
 from pyjobset.reconciler.jobs import stop_jobs
 from pyjobset.reconciler.outcome import NOTHING, ConditionChange, Outcome
@@ -25,6 +26,8 @@ def active_deadline(view: View) -> Outcome:
     if not is_on or seconds is None or view.is_suspended or status.start_time is None:
         return NOTHING
     left = _seconds_left(status.start_time, seconds, view.observation.now)
+    if left is None:
+        return NOTHING  # the run that follows sets another one
     if left > 0:
         return Outcome(wake_after_seconds=min(left, WAKE_SECONDS_MAX))
     message = f"jobset was active for longer than its activeDeadlineSeconds of {seconds}"
@@ -38,14 +41,19 @@ def has_ttl(jobset: JobSet) -> bool:
 
 
 def ttl(jobset: JobSet, now: datetime) -> Outcome:
-    """Delete the JobSet when its time has come; else when that will be."""
+    """Delete the JobSet when its time has come; else when that will be. Only as it was seen: whoever has just prolonged
+    its time still has it."""
     seconds, finished_at = jobset.spec.ttl_seconds_after_finished, _finished_at(jobset)
     if seconds is None or finished_at is None:
         return NOTHING
     left = _seconds_left(finished_at, seconds, now)
+    if left is None:
+        return NOTHING  # nobody knows since when: better kept than deleted
     if left > 0:
         return Outcome(wake_after_seconds=min(left, WAKE_SECONDS_MAX))
-    return Outcome(actions=(Delete(JOBSETS, jobset.metadata.name, jobset.metadata.uid, "Foreground"),))
+    metadata = jobset.metadata
+    delete = Delete(JOBSETS, metadata.name, metadata.uid, "Foreground", metadata.resource_version)
+    return Outcome(actions=(delete,))
 
 
 def _finished_at(jobset: JobSet) -> str | None:
@@ -56,6 +64,7 @@ def _finished_at(jobset: JobSet) -> str | None:
     return None
 
 
-def _seconds_left(since: str, seconds: int, now: datetime) -> float:
+def _seconds_left(since: str, seconds: int, now: datetime) -> float | None:
     """In float: a deadline of 64 bits is beyond what a date can say."""
-    return seconds - (now - datetime.fromisoformat(since)).total_seconds()
+    passed = seconds_since(since, now)
+    return None if passed is None else seconds - passed

@@ -50,7 +50,7 @@ class JsonPatch:
 @dataclass(frozen=True, slots=True)
 class Delete:
     """DELETE with a uid precondition. `resource_version` where the reason may be over by now: a Job that had not run
-    may have finished since, and its result would be lost."""
+    may have finished since, and its result would be lost; a finished JobSet may have been given more time."""
 
     resource: Resource[Struct]
     name: str

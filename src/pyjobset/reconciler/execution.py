@@ -12,7 +12,7 @@ import msgspec
 from pyjobset.objects import conditions as words
 from pyjobset.objects import features as gates
 from pyjobset.objects.jobset import JobSetStatus
-from pyjobset.reconciler.conditions import is_true, timestamp
+from pyjobset.reconciler.conditions import is_true, seconds_since, timestamp
 from pyjobset.reconciler.view import View
 
 
@@ -34,7 +34,9 @@ def execution(view: View, status: JobSetStatus) -> Execution:
     must_be_stored = is_counted and begins
     if must_be_stored:
         status = msgspec.structs.replace(status, execution_attempts=0 if attempts is None else attempts + 1)
-    started = _now(view) if was_suspended or status.start_time is None else status.start_time
+    started = status.start_time  # a suspended JobSet has none
+    if started is None or seconds_since(started, view.observation.now) is None:
+        started = _now(view)
     return Execution(_with_start(view, status, started), must_be_stored)
 
 

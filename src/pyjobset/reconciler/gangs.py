@@ -12,7 +12,7 @@ from datetime import datetime
 from pyjobset.objects import conditions as words
 from pyjobset.objects.meta import Condition
 from pyjobset.objects.scheduling import PodGroup
-from pyjobset.reconciler.conditions import find, timestamp
+from pyjobset.reconciler.conditions import find, seconds_since, timestamp
 from pyjobset.reconciler.group_state import GroupState, group_states
 from pyjobset.reconciler.outcome import NOTHING, ConditionChange, Outcome
 from pyjobset.reconciler.view import View
@@ -170,4 +170,4 @@ def _age_seconds(group: PodGroup, start: str, now: datetime) -> float:
 
 
 def _seconds_since(time: str, now: datetime) -> float:
-    return (now - datetime.fromisoformat(time)).total_seconds() if time else 0.0
+    return seconds_since(time, now) or 0.0
