@@ -236,13 +236,29 @@ def test_a_node_without_the_label_has_no_followers() -> None:
         ([stored(node="")], "is not scheduled yet"),
         ([stored(deleted=True)], "does not exist yet"),
         ([stored(phase="Failed")], "does not exist yet"),
-        ([stored(phase="Succeeded")], "does not exist yet"),
+        ([stored(phase="Succeeded")], ""),  # its Job will not make another
+        ([stored(phase="Succeeded", deleted=True)], ""),
+        ([stored(phase="Succeeded", node="n0", name="b"), LEADER], ""),
+        ([stored(1, phase="Succeeded")], "does not exist yet"),
         ([stored(1)], "does not exist yet"),
         ([stored(name="a"), stored(name="b")], "2 pods that lead (a, b)"),
         ([stored(owner="old")], "belongs to another Job of the same name"),
         ([stored(phase="Failed"), stored(name="b", deleted=True), LEADER], ""),
     ],
-    ids=["none", "unscheduled", "terminating", "failed", "succeeded", "follower", "two", "another Job", "one of three"],
+    ids=[
+        "none",
+        "unscheduled",
+        "terminating",
+        "failed",
+        "succeeded",
+        "succeeded and terminating",
+        "succeeded and running",
+        "a follower that succeeded",
+        "follower",
+        "two",
+        "another Job",
+        "one of three",
+    ],
 )
 def test_who_leads(judge: Any, found: list[Pod], why: str) -> None:
     response = asked(judge, pod(1, nodeSelector={RACK: "r7"}), Found(found))

@@ -33,3 +33,9 @@ def has_leader(annotations: Mapping[str, str]) -> bool:
 def leaders(pods: Iterable[Pod]) -> tuple[Pod, ...]:
     """Those that lead. More than one while a pod is being replaced, or after a wrong one was made by hand."""
     return tuple(pod for pod in pods if pod.is_live and pod.metadata.annotations.completion_index == LEADER_INDEX)
+
+
+def finished_leaders(pods: Iterable[Pod]) -> tuple[Pod, ...]:
+    """Those that led until they succeeded. Their Job makes no other, so a pod that comes later follows them."""
+    of_index = (pod for pod in pods if pod.metadata.annotations.completion_index == LEADER_INDEX)
+    return tuple(pod for pod in of_index if pod.status.phase == "Succeeded")

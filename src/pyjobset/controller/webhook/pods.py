@@ -15,7 +15,7 @@ from pyjobset.controller.webhook.review import CREATE, Cause, Details, Malformed
 from pyjobset.objects import labels
 from pyjobset.objects.batch import Node, Pod
 from pyjobset.objects.meta import Manifest, OwnerReference, Struct, controller_of
-from pyjobset.objects.placement import LEADER_INDEX, has_leader, leaders
+from pyjobset.objects.placement import LEADER_INDEX, finished_leaders, has_leader, leaders
 
 KIND = "Pod"
 INVALID_CODE = 422
@@ -131,11 +131,12 @@ def chosen(follower: Placed, found: Sequence[Pod]) -> Pod:
         raise NotYet(_NO_KEY)
     if labels.COMPLETION_INDEX not in follower.annotations:
         raise NotYet("only pods of a Job with completionMode Indexed have a leader")
-    live = leaders(found)
-    if len(live) != 1:
-        names = ", ".join(sorted(pod.metadata.name for pod in live))
-        raise NotYet(f"its Job has {len(live)} pods that lead ({names})" if live else "its leader does not exist yet")
-    leader = live[0]
+    leading = leaders(found) or finished_leaders(found)
+    if len(leading) != 1:
+        names = ", ".join(sorted(pod.metadata.name for pod in leading))
+        many = f"its Job has {len(leading)} pods that lead ({names})"
+        raise NotYet(many if leading else "its leader does not exist yet")
+    leader = leading[0]
     owner = controller_of(leader.metadata.owner_references)
     if (owner.uid if owner else "") != follower.owner_uid:
         raise NotYet(f"its leader {leader.metadata.name} belongs to another Job of the same name")
