@@ -827,3 +827,34 @@ def test_a_jobset_of_more_jobs_than_fit_is_told_and_left_alone() -> None:
 def test_a_jobset_of_the_most_jobs_is_worked_on() -> None:
     server = TinyServer(jobset(replicated_job("a"), replicated_job("b", replicas=JOBS_MAX - 1)))
     assert sum(action.resource is JOBS for action in server.step().actions) == JOBS_MAX
+
+
+@pytest.mark.decision(35)
+def test_a_group_that_was_deleted_before_its_last_job_was_made_does_not_hang() -> None:
+    """Its pods wait for those of the missing Job and hold the group; the group holds back the Job."""
+    server = TinyServer(jobset(scheduling=GANG))
+    server.step()
+    first, second = sorted(server.jobs)
+    del server.jobs[second]
+    server.set_status(first, active=2)
+    (name,) = server.pod_groups
+    going = merged(server.pod_groups[name], {"metadata": {"deletionTimestamp": "2026-11-30T12:00:00Z"}})
+    server.pod_groups[name] = going
+    decision = server.step()
+    assert [(type(a), a.name) for a in decision.actions] == [(Delete, first)]
+    del server.pod_groups[name]
+    server.settle()
+    assert sorted(server.jobs) == [first, second]
+    assert server.pod_groups.keys() == {name}
+
+
+@pytest.mark.decision(35)
+def test_a_deleted_group_with_a_pod_that_runs_is_not_disturbed() -> None:
+    server = running(jobset(scheduling=GANG))
+    first, second = sorted(server.jobs)
+    del server.jobs[second]
+    (name,) = server.pod_groups
+    going = merged(server.pod_groups[name], {"metadata": {"deletionTimestamp": "2026-11-30T12:00:00Z"}})
+    server.pod_groups[name] = going
+    assert server.step().actions == ()
+    assert server.jobs.keys() == {first}

@@ -28,15 +28,36 @@ def replace_jobs(view: View) -> Outcome:
     """Delete Jobs of older attempts, and live Jobs that are mapped to a wrong template or PodGroup."""
     actions: list[Action] = []
     reasons: list[Reason] = []
+    stuck = _stuck_groups(view)
     for child in view.children:
         if child.job is None:
             continue
         if child.state is State.OUTDATED:
             actions.append(_delete(child.job))
+        elif child.state is State.LIVE and child.job.pod_group in stuck and not child.job.status.ready:
+            actions.append(_delete(child.job, only_as_seen=True))
+            reasons.append(Reason("job-frees-group", (("job", child.job.metadata.name),)))
         elif child.state is State.LIVE and (why := _why_replaced(view, child.job, view.placement(child))):
             actions.append(_delete(child.job, only_as_seen=True))
             reasons.append(Reason(why, (("job", child.job.metadata.name),)))
     return Outcome(tuple(actions), reasons=tuple(reasons))
+
+
+def _stuck_groups(view: View) -> frozenset[str]:
+    """PodGroups that somebody deleted before all of their Jobs were there. The pods that wait hold the group, and the
+    group holds back the Jobs that they wait for: those that have no pod with a node are made again under a new one."""
+    going = {g.metadata.name for g in view.observation.pod_groups if g.metadata.deletion_timestamp is not None}
+    if not going or view.is_suspended:
+        return frozenset()
+    missing = (view.placement(child) for child in view.children if child.state is State.MISSING)
+    waited_for = {placement.pod_group_name for placement in missing if placement is not None}
+    placed = {
+        pod.spec.scheduling_group.pod_group_name
+        for pod in view.observation.pods or ()
+        if pod.spec.node_name and pod.spec.scheduling_group is not None
+    }
+    is_seen = view.observation.pods is not None
+    return frozenset(going & waited_for - placed) if is_seen else frozenset()
 
 
 def _why_replaced(view: View, job: Job, placement: Placement | None) -> str:
