@@ -208,8 +208,15 @@ def test_a_cluster_that_does_not_answer_is_given_up_with_a_hint(tmp_path: Path, 
 
     with pytest.raises(Unavailable, match="did not answer in 15 seconds") as error, hinting(str(kubeconfig)):
         run(tree())
-    repair = f"jobset up --dir {tmp_path} repairs it"
+    repair = f"jobset up --dir {tmp_path} starts or repairs it"
     assert error.value.hint.endswith(repair if is_plane else "says what is wrong with it")
+
+
+def test_the_hint_about_a_plane_is_to_start_it(tmp_path: Path) -> None:
+    (tmp_path / STATE).write_text("{}")
+    with pytest.raises(Unavailable) as error, hinting(str(tmp_path / "kubeconfig")):
+        raise Unavailable("cannot connect", hint="is the API server running and reachable?")
+    assert f"jobset up --dir {tmp_path} starts or repairs it" in error.value.hint
 
 
 def test_the_plane_behind_a_kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

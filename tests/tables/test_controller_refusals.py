@@ -7,6 +7,7 @@ import pytest
 from pyjobset.controller.refusals import MESSAGE_LENGTH_MAX, Memory, Refusals
 from pyjobset.errors import ForeignObject, Refused
 from pyjobset.objects.meta import Key
+from pyjobset.reconciler.refusals import blocked
 from tests.builders import NOW
 
 JOB_0, JOB_1, SERVICE = ("Job", "js-w-0"), ("Job", "js-w-1"), ("Service", "js")
@@ -26,6 +27,19 @@ def test_a_refusal_says_who_what_and_when_to_try_again() -> None:
     assert (refusal.kind, refusal.name, refusal.code, refusal.reason) == ("Job", "js-w-0", 403, "Forbidden")
     assert (refusal.message, refusal.owner) == ("quota exceeded", "")
     assert refusal.retry_at == NOW + timedelta(seconds=5)
+
+
+def test_an_answer_that_several_share_is_told_once_of_the_object_that_it_names() -> None:
+    """After a refusal the others are not tried, and have the answer of the one that was."""
+    kept = memory()
+    said = "POST jobs ns/js-w-1: no luck"
+    kept.refuse([JOB_0, JOB_1], Refused(said, code=403, reason="Forbidden"), NOW)
+    kept.refuse([SERVICE], FOREIGN, NOW)
+    (told,) = blocked(kept.refusals(), "js").conditions
+    assert told.message == (
+        f"Job js-w-1 was refused: {said} (and 1 more with it); "
+        "Service js exists and belongs to Deployment/web; it is not touched: delete or rename one of the two"
+    )
 
 
 def test_a_foreign_object_is_told_with_its_owner() -> None:

@@ -132,8 +132,7 @@ def test_a_server_that_is_not_there(request_: Request) -> None:
         async with connected(ClusterConfig(gone.url)) as sender:
             with pytest.raises(Unavailable) as raised:
                 await (lines(sender) if request_ is WATCH else sender.send(request_))
-            assert gone.url in raised.value.message
-            assert str(request_) in raised.value.message
+            assert raised.value.message == f"{request_}: {gone.url}: cannot connect: Connection refused"
             assert "running" in raised.value.hint
 
     asyncio.run(main())
@@ -147,7 +146,9 @@ def test_a_name_that_does_not_resolve(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def main() -> None:
         async with connected(ClusterConfig("https://no-such-host.invalid:6443")) as sender:
-            with pytest.raises(Unavailable, match=r"no-such-host\.invalid"):
+            with pytest.raises(
+                Unavailable, match=r"no-such-host\.invalid:6443: cannot connect: Name or service not known$"
+            ):
                 await sender.send(POST)
 
     asyncio.run(main())

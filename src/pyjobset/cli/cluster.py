@@ -79,7 +79,8 @@ def hinting(kubeconfig: str | None) -> Iterator[None]:
     try:
         yield
     except Unavailable as error:
-        error.hint = error.hint or _hint(kubeconfig)
+        if not error.hint or plane_of(kubeconfig) is not None:
+            error.hint = _hint(kubeconfig)
         raise
 
 
@@ -98,7 +99,7 @@ def _hint(kubeconfig: str | None) -> str:
     if directory is None:
         return "kubectl get --raw '/readyz?verbose' says what is wrong with it"
     flag = f" --dir {quote(named)}" if (named := plane_flag(directory)) else ""
-    return f"jobset status{flag} shows what runs; jobset up{flag} repairs it"
+    return f"jobset status{flag} shows what runs; jobset up{flag} starts or repairs it"
 
 
 async def fetch(client: "Client", namespace: str, name: str, *, pods: Resource[Pod] = PODS) -> Family:

@@ -4,6 +4,7 @@ Called by kube.client. Keeps connections, renews credentials once after a 401, a
 request can have been executed. It never interprets a body, follows no redirect, and uses no proxy.
 """
 
+import os
 import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -173,8 +174,7 @@ class HttpTransport:
 
     def _failure(self, request: Request, error: Exception) -> JobSetError:
         """Whether a request without an answer can have been executed, in one place."""
-        reason = str(error) or type(error).__name__
-        message = f"{request}: {self._base}: {reason}"
+        message = f"{request}: {self._base}: {_reason(error)}"
         if isinstance(error, aiohttp.ClientConnectorCertificateError):
             return Unavailable(message, hint="the certificate-authority of the kubeconfig is not that of the server")
         if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
@@ -196,6 +196,19 @@ class _Connector(aiohttp.TCPConnector):
                 connection.release()
                 raise
         return connection
+
+
+def _reason(error: Exception) -> str:
+    """aiohttp's own words name a Python object, and the address a second time."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return str(error.certificate_error)
+    if isinstance(error, aiohttp.ClientConnectorError):
+        cause = error.os_error
+        known = (
+            os.strerror(cause.errno) if cause.errno and cause.errno > 0 and not isinstance(cause, ssl.SSLError) else ""
+        )
+        return f"cannot connect: {known or cause.strerror or cause}"
+    return str(error) or type(error).__name__
 
 
 def _was_cut_off(error: BaseException) -> bool:

@@ -57,9 +57,9 @@ def blocked(refusals: Sequence[Refusal], jobset: str) -> Outcome:
     if not refusals:
         message = "the API server accepts the JobSet's objects again"
         return Outcome(conditions=(ConditionChange(words.BLOCKED, "False", words.UNBLOCKED, message),))
-    parts = [_sentence(r, f"{KIND}/{jobset}") for r in refusals[:NAMED_MAX]]
-    if len(refusals) > NAMED_MAX:
-        parts.append(f"and {len(refusals) - NAMED_MAX} more")
+    parts = [_sentence(same, f"{KIND}/{jobset}") for same in _alike(refusals)]
+    if len(parts) > NAMED_MAX:
+        parts = [*parts[:NAMED_MAX], f"and {len(parts) - NAMED_MAX} more"]
     reason = _REASONS.get(refusals[0].kind, words.REFUSED)
     return Outcome(conditions=(ConditionChange(words.BLOCKED, "True", reason, "; ".join(parts), is_warning=True),))
 
@@ -74,7 +74,18 @@ def oversized(jobset: JobSet, now: datetime) -> Refusal | None:
     return Refusal(KIND, jobset.metadata.name, OWN_VERDICT, "", message, now)
 
 
-def _sentence(refusal: Refusal, namesake: str) -> str:
+def _alike(refusals: Sequence[Refusal]) -> list[list[Refusal]]:
+    """Those with one answer together: after a refusal the others of its kind are not tried, and share it. First the
+    object that the answer names."""
+    groups: dict[tuple[str, ...], list[Refusal]] = {}
+    for refusal in refusals:
+        is_own = refusal.owner or refusal.code == OWN_VERDICT
+        groups.setdefault((refusal.kind, refusal.name if is_own else "", refusal.message), []).append(refusal)
+    return [sorted(same, key=lambda r: r.name not in r.message) for same in groups.values()]
+
+
+def _sentence(same: Sequence[Refusal], namesake: str) -> str:
+    refusal = same[0]
     what = f"{refusal.kind} {refusal.name}"
     if refusal.owner == namesake:
         return f"{what} is of an earlier JobSet of this name and is still being removed; this one goes on by itself"
@@ -82,4 +93,5 @@ def _sentence(refusal: Refusal, namesake: str) -> str:
         return f"{what} exists and belongs to {refusal.owner}; it is not touched: delete or rename one of the two"
     if refusal.code == OWN_VERDICT:
         return f"{what} {refusal.message}"
-    return f"{what} was refused: {refusal.message}"
+    others = f" (and {len(same) - 1} more with it)" if len(same) > 1 else ""
+    return f"{what} was refused: {refusal.message}{others}"
