@@ -126,6 +126,22 @@ def named_class(**more: Any) -> Facts:
     return facts(jobset(pod={"priorityClassName": "gold"}), node(), **more)
 
 
+def led(said: str, key: str = "") -> Pod:
+    """The leader of a Job that is placed exclusively."""
+    annotations = {"alpha.jobset.sigs.k8s.io/exclusive-topology": key} if key else {}
+    return asking(
+        families.pod("js-w-0-0-abc", group="", told=f"0/1 nodes are available: {said}.", annotations=annotations)
+    )
+
+
+def follower_event() -> Event:
+    message = (
+        'Error creating: admission webhook "mpod.kb.io" denied the request: a pod that follows its leader (exclusive '
+        f"placement by {RACK}) is not made now: its leader js-w-0-0-abc is not scheduled yet"
+    )
+    return event(job(), message)
+
+
 def gang(*things: Any, **more: Any) -> Facts:
     """A gang of four whose Job and PodGroup exist."""
     has_group = any(isinstance(t, PodGroup) for t in things)
@@ -230,6 +246,14 @@ REFUSALS: Cases = {
     "pods, otherwise": (
         gang(event(job(), "pods are forbidden: violates PodSecurity"), node()),
         "waits: the pods of Job js-w-0 are refused", ["pods-refused correct", "pods-missing"],
+    ),
+    "followers of a leader that waits": (
+        facts(jobset(scheduling=None), job(active=1), led(f"1 {VOLUME}"), follower_event(), node()),
+        "waits: the scheduler finds no place", ["held-otherwise describe"],
+    ),
+    "followers of a leader that is gone": (
+        facts(jobset(scheduling=None), job(), follower_event(), node()),
+        "waits: the pods of Job js-w-0 are refused", ["pods-refused correct"],
     ),
     "a claim of the group": (
         gang(event(group(), "resource claim template not found", "PodGroup"), node()),
@@ -368,6 +392,15 @@ ROOM: Cases = {
     "room that the scheduler has not seen": (
         gang(*waiting(), *map(node, "abcd")),
         "waits: there is room, the scheduler will look again", ["room-not-seen wait"],
+    ),
+    "no volume": (
+        gang(*pods(4, told="0/4 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found"),
+             *map(node, "abcd")),
+        "waits: its claims have no volume", ["claims-unbound make-volume"],
+    ),
+    "none has the label of exclusive placement": (
+        facts(jobset(scheduling=None), job(active=1), led("8 node(s) didn't match pod affinity rules", RACK), node()),
+        f"waits: no node has the label {RACK}", ["topology-label-missing label-nodes add-labelled-nodes"],
     ),
     "something that is not counted": (
         gang(*pods(4, told=f"0/4 nodes are available: 4 {VOLUME}."), *map(node, "abcd")),

@@ -11,7 +11,7 @@ from shlex import quote
 from pyjobset.cli.explaining.facts import Event, Facts
 from pyjobset.cli.explaining.reasons import Advice, Evidence, Finding, advice, finding
 from pyjobset.cli.explaining.waits import Expected, controller_log, preempted_condition
-from pyjobset.cli.waiting import is_finished
+from pyjobset.cli.waiting import is_finished, is_waiting
 from pyjobset.objects import conditions, features, template
 from pyjobset.objects.batch import Job
 from pyjobset.objects.jobset import JobSet
@@ -31,6 +31,8 @@ _FOREIGN = re.compile(r"(\w+ \S+) exists and belongs to (.+?); it is not touched
 _CLAIM = re.compile(rf"{CLAIMS.kind} (\S+) (?:exists already|is being deleted|belongs to a JobSet)")
 _RIGHT = re.compile(r'cannot (\w+) resource "([^"]+)"')
 _REFUSED = re.compile(r"(\w+ \S+) was refused: ")
+_FOLLOWS = re.compile(r"is not made now: its leader (\S+) is not scheduled yet")
+"""Exclusive placement: what its leader waits for is told of the leader."""
 _RENEWABLE = "suspend and resume"
 """The controller says so where the cluster keeps again what it dropped."""
 _GATE = re.compile(r"feature gate (\w+)")
@@ -187,12 +189,16 @@ def _blocked(facts: Facts) -> Iterator[Finding]:
 def _refused_pods(facts: Facts) -> Iterator[Finding]:
     """The Job controller tells in events that the API server refuses pods, and people seldom look there."""
     lacking = {j.metadata.uid: j for j in facts.family.jobs if _lacks_pods(j)}
+    waiting = {p.metadata.name for p in facts.pods if is_waiting(p)}
     seen: set[str] = set()
     for event in sorted(facts.events, key=lambda e: e.last_timestamp or "", reverse=True):
         about = event.involved_object
         is_of_group = about.kind == "PodGroup"
         if (about.uid in lacking or is_of_group) and about.uid not in seen:
             seen.add(about.uid)
+            leader = _FOLLOWS.search(event.message)
+            if leader is not None and leader[1] in waiting:
+                continue
             name = f"{about.kind} {about.name}"
             yield from _refusals(facts, name, Evidence(name, f"event {event.reason}", event.message))
 

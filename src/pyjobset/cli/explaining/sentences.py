@@ -187,6 +187,10 @@ _ROOM = {
         "the scheduler {scheduler} says nothing",
         "its pods ask for the scheduler {scheduler}, which has not said a word about them: is there one?",
     ),
+    "claims-unbound": Words(
+        "its claims have no volume",
+        "its PersistentVolumeClaims have no volume: none that exists fits, and no StorageClass has made one",
+    ),
     "held-otherwise": Words(
         "the scheduler finds no place",
         "cpu, memory and what else is counted here would do for {needed:pod}; something else stands in the way",
@@ -249,6 +253,7 @@ ADVICE: Mapping[str, str] = {
     "look-at-scheduler": "see whether the scheduler runs, and its log",
     "fix-image": "check the image {image} and the pull secrets",
     "read-log": "read what it wrote before it ended",
+    "make-volume": "make a PersistentVolume that fits, or name a StorageClass that the cluster has in the template",
     "describe": "look at its conditions and events",
     "allow-restarts": "to survive such a failure, set failurePolicy.maxRestarts (it is {restarts})",
 }

@@ -29,6 +29,7 @@ RETRY_SECONDS_MAX = 10.0
 NAMED_MAX = 5
 _COUNTED = ("Insufficient ", "Too many pods", "node(s) had untolerated taint", "node(s) were unschedulable")
 _PREEMPTING = "preempting "
+_UNBOUND = "unbound immediate PersistentVolumeClaims"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,10 @@ class _Members:
 
     @property
     def key(self) -> str:
+        """The node label of the places that may be chosen from, by the group or by exclusive placement."""
+        if not self.name:
+            annotations = self.waiting[0].metadata.annotations
+            return annotations.exclusive_topology or "" if annotations.node_selector is None else ""
         keys = topology(self.group) if self.group is not None else ()
         return keys[0].key if keys else ""
 
@@ -280,6 +285,9 @@ def _not_looked_at(facts: Facts, members: _Members, cluster: Cluster) -> Finding
         return _silence(facts, members, seconds_max)
     if not cluster.is_known:
         return finding("unschedulable", members.about, evidence, needed=members.needed)
+    if any(_UNBOUND in e.says for e in evidence):
+        help_ = [advice("make-volume", f"kubectl describe pvc -n {_namespace(facts)}")]
+        return finding("claims-unbound", members.about, evidence, help_)
     is_counted = all(each.is_counted for each, _ in _need(members, cluster).shapes)
     if is_counted and _is_counted(scheduler_message(members.waiting)):
         help_ = [advice("wait")]
