@@ -235,6 +235,18 @@ WARNINGS = [
         SHARED | {POD_CLAIM: [{"name": "c", "resourceClaimTemplateName": "t"}]},
     ),
     Case(
+        "annotation-ignored",
+        "metadata.annotations[alpha.jobset.sigs.k8s.io/exclusive-topolgy]",
+        {"metadata.annotations": {"alpha.jobset.sigs.k8s.io/exclusive-topolgy": "rack"}},
+        {"metadata.annotations": {"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack", "jobset.example.com/x": "y"}},
+    ),
+    Case(
+        "annotation-ignored",
+        f"{WORKERS}.template.metadata.labels[alpha.jobset.sigs.k8s.io/exclusive-topology]",
+        {f"{WORKERS}.template.metadata": {"labels": {"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}}},
+        {f"{WORKERS}.template.metadata": {"annotations": {"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}}},
+    ),
+    Case(
         "job-ttl-ignored",
         f"{WORKERS}.template.spec.ttlSecondsAfterFinished",
         {f"{WORKERS}.template.spec.ttlSecondsAfterFinished": 0},

@@ -405,6 +405,7 @@ JOB_TTL_IGNORED = Rule(
     "set ttlSecondsAfterFinished of the JobSet: it deletes its Jobs too",
     "warning",
 )
+ANNOTATION_IGNORED = Rule("annotation-ignored", "metadata", "has no effect", "correct its spelling", "warning")
 NO_JOBS = Rule(
     "no-jobs",
     "spec.replicatedJobs",

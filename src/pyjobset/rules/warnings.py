@@ -1,22 +1,33 @@
 """What is admitted and worth a look all the same. Called by the webhooks (admission warnings) and `jobset plan`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 
 from pyjobset.errors import Problem
 from pyjobset.objects import features as gates
+from pyjobset.objects import labels
 from pyjobset.objects.features import Features
 from pyjobset.objects.jobset import JobSet, ReplicatedJob, ReplicatedJobScheduling
 from pyjobset.objects.scheduling import PodGroupResourceClaim
 from pyjobset.objects.template import mapping_at, pod_spec
 from pyjobset.rules import registry
+from pyjobset.rules.rule import child
 from pyjobset.rules.startup import is_in_order
+
+_ANNOTATIONS = (labels.EXCLUSIVE_TOPOLOGY, labels.NODE_SELECTOR, labels.DISABLE_IN_PLACE_RESTART)
+"""What people write on a JobSet, or on a template."""
+_LIKENESS = 0.9
+_KEY_LENGTH_MAX = 100
 
 
 def breaches(jobset: JobSet, features: Features) -> Iterator[Problem]:
     yield from _in_place(jobset)
+    yield from _metadata("metadata", jobset.metadata.annotations, jobset.metadata.labels)
     if not any(replicated_job.replicas > 0 for replicated_job in jobset.spec.replicated_jobs):
         yield registry.NO_JOBS.at("spec.replicatedJobs")
     for i, replicated_job in enumerate(jobset.spec.replicated_jobs):
+        of_template = (mapping_at(replicated_job.template, "metadata", field) for field in ("annotations", "labels"))
+        yield from _metadata(f"spec.replicatedJobs[{i}].template.metadata", *of_template)
         seconds = mapping_at(replicated_job.template, "spec").get("ttlSecondsAfterFinished")
         if seconds is not None:
             path = f"spec.replicatedJobs[{i}].template.spec.ttlSecondsAfterFinished"
@@ -32,6 +43,20 @@ def breaches(jobset: JobSet, features: Features) -> Iterator[Problem]:
             if target in positions:
                 position = positions[target]
                 yield from _claims(i, entry, position, jobset.spec.replicated_jobs[position])
+
+
+def _metadata(path: str, annotations: Mapping[str, object], as_labels: Mapping[str, object]) -> Iterator[Problem]:
+    """Metadata is free, so a misspelled annotation is no error; the JobSet runs, and not as it was meant."""
+    for key, value in annotations.items():
+        near = get_close_matches(key, _ANNOTATIONS, n=1, cutoff=_LIKENESS) if len(key) <= _KEY_LENGTH_MAX else ()
+        if near and key not in _ANNOTATIONS:
+            path_of_key = child(f"{path}.annotations", key)
+            yield registry.ANNOTATION_IGNORED.at(path_of_key, value, hint=f"did you mean {near[0]}?")
+    for key in _ANNOTATIONS:
+        if key in as_labels:
+            message = "has no effect as a label"
+            path_of_key = child(f"{path}.labels", key)
+            yield registry.ANNOTATION_IGNORED.at(path_of_key, as_labels[key], message, "make it an annotation")
 
 
 def _in_place(jobset: JobSet) -> Iterator[Problem]:
