@@ -858,3 +858,19 @@ def test_a_deleted_group_with_a_pod_that_runs_is_not_disturbed() -> None:
     server.pod_groups[name] = going
     assert server.step().actions == ()
     assert server.jobs.keys() == {first}
+
+
+@pytest.mark.decision(20)
+def test_the_quorum_of_a_group_that_is_on_its_way_out_is_kept_in_step() -> None:
+    """Its pods hold it and it still places them: one that waits for pods that have ended would hold it for ever."""
+    server = running(jobset(scheduling=GANG))
+    first, second = sorted(server.jobs)
+    server.finish(first)
+    server.set_status(second, active=2, ready=1)
+    (name,) = server.pod_groups
+    going = merged(server.pod_groups[name], {"metadata": {"deletionTimestamp": "2026-11-30T12:00:00Z"}})
+    server.pod_groups[name] = going
+    server.settle()
+    gang = server.pod_groups[name].spec.scheduling_policy.gang
+    assert gang is not None
+    assert gang.min_count == 2

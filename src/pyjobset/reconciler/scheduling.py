@@ -149,16 +149,17 @@ def _pod_group_step(stored: PodGroup | None, wanted: PodGroup, is_busy: bool, ac
     name = wanted.metadata.name
     if stored is None:
         return _Step(actions=(Create(POD_GROUPS, name, wanted),))
-    if stored.metadata.deletion_timestamp is not None:
-        return _Step(reasons=(Reason("pod-group-terminating", (("podGroup", name),)),), is_ready=False)
     drift = pod_group_drift(stored, wanted, accepts)
+    counts = tuple(
+        Patch(POD_GROUPS, name, stored.metadata.uid, {"spec": {"schedulingPolicy": {"gang": {"minCount": wants}}}})
+        for _, _, wants in drift.min_counts
+    )
+    if stored.metadata.deletion_timestamp is not None:
+        # Its pods hold it, and are still placed by it: those that wait must not wait for too many.
+        return _Step(counts, (Reason("pod-group-terminating", (("podGroup", name),)),), is_ready=False)
     if drift.other or (drift.returned and not is_busy):
         return _replace(stored, is_busy)
-    actions: tuple[Action, ...] = _relabel(stored, wanted)
-    for _, _, wants in drift.min_counts:
-        patch = {"spec": {"schedulingPolicy": {"gang": {"minCount": wants}}}}
-        actions += (Patch(POD_GROUPS, name, stored.metadata.uid, patch),)
-    return _Step(actions=actions, dropped=drift.dropped, returned=drift.returned)
+    return _Step(_relabel(stored, wanted) + counts, dropped=drift.dropped, returned=drift.returned)
 
 
 def _replace(stored: Workload | PodGroup, is_busy: bool) -> _Step:
