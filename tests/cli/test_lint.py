@@ -97,7 +97,16 @@ def test_warnings_are_said_and_change_nothing(run: Run, tmp_path: Path) -> None:
     ended = run("lint", "-f", written(tmp_path, edited(JOBSET, {"spec.replicatedJobs": []})))
     assert (ended.code, ended.out) == (0, "")
     assert ended.err.startswith("warning: JobSet js in ")
-    assert "[no-jobs]" in ended.err
+    assert ended.err.endswith("[no-jobs]; hint: add a ReplicatedJob with replicas of 1 or more\n")
+
+
+def test_a_gate_that_is_off_can_be_judged_as_on(run: Run, tmp_path: Path) -> None:
+    path = written(tmp_path, edited(JOBSET, {"spec.activeDeadlineSeconds": 5}))
+    ended = run("lint", "-f", path)
+    assert (ended.code, ended.err) == (3, "note: --feature-gates NAME=true judges as if that gate were on\n")
+    assert "needs the feature gate JobSetActiveDeadlineSeconds" in ended.out
+    ended = run("lint", "-f", path, "--feature-gates", "JobSetActiveDeadlineSeconds=true")
+    assert (ended.code, ended.out, ended.err) == (0, "", "")
 
 
 def test_gates(run: Run, gang: Path) -> None:

@@ -44,7 +44,7 @@ def lint(
       jobset lint -f manifests/ -o json
       helm template my-chart | jobset lint -f -
     """
-    from pyjobset.cli.output import error_lines, printable, say, to_json, to_yaml
+    from pyjobset.cli.output import error_lines, note, printable, say, to_json, to_yaml
     from pyjobset.errors import InvalidSpec
     from pyjobset.objects.features import WORKLOAD_AWARE_SCHEDULING, parse
 
@@ -53,6 +53,8 @@ def lint(
     if output == "text":
         for _, _, error in findings:
             say("\n".join(printable(line) for line in error_lines(error)))
+        if any(problem.code.endswith("-gate") for _, _, error in findings for problem in error.problems):
+            note("note: --feature-gates NAME=true judges as if that gate were on")
     else:
         items = [item for finding in findings for item in _items(finding)]
         say(to_json(items) if output == "json" else to_yaml(items))

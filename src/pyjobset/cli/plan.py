@@ -102,7 +102,7 @@ def checked(found: "Found", namespace: str, features: "Features") -> "JobSet":
         raise InvalidSpec(problems, subject=found.title)
     jobset = named(jobset)
     for problem in warnings(jobset, features):
-        note(f"warning: {found.title}: {problem.path} {problem_text(problem)}")
+        note(f"warning: {found.title}: {problem.path} {problem_text(problem)}; hint: {problem.hint}")
     return jobset
 
 
