@@ -1,6 +1,7 @@
 """decide: a JobSet's life from the first observation to its end, one case a rule."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -568,11 +569,14 @@ def test_what_an_earlier_jobset_of_the_name_leaves_is_no_ones_fault() -> None:
 
 def test_many_refusals_make_a_short_message() -> None:
     server = TinyServer(jobset(replicated_job("w", replicas=900)))
-    refusals = tuple(refusal("Job", f"js-w-{i}", 30) for i in range(900))
+    refusals = tuple(replace(refusal("Job", f"js-w-{i}", 30), message=f"no, {i}") for i in range(900))
     server.step(refusals=refusals)
     message = condition(server.jobset, words.BLOCKED).message
     assert "and 897 more" in message
     assert len(message) < 1000
+    same = tuple(refusal("Job", f"js-w-{i}", 30) for i in range(900))
+    server.step(refusals=same)
+    assert "(and 899 more with it)" in condition(server.jobset, words.BLOCKED).message
 
 
 @pytest.mark.parametrize(
