@@ -190,6 +190,30 @@ def test_hostile_sizes_are_refused_at_once() -> None:
         assert all(str(problem).isprintable() for problem in problems)
 
 
+def test_a_message_is_cut_where_it_repeats_what_it_was_given() -> None:
+    rules = [{"action": "FailJobSet", "onJobFailureMessagePatterns": ["(" * 100_000]}]
+    for edits in ({"metadata.name": "n" * 100_000}, {"spec.failurePolicy.rules": rules}):
+        problems = problems_of_create(edits, ALL_GATES)
+        assert problems
+        assert all(len(str(problem)) < 1500 for problem in problems)
+
+
+def test_patterns_are_counted_over_all_rules_and_not_compiled_where_there_are_too_many() -> None:
+    def problems_of(*counts: int) -> list[tuple[str, str]]:
+        rules = [
+            {"action": "FailJobSet", "name": f"r{index}", "onJobFailureMessagePatterns": ["("] * count}
+            for index, count in enumerate(counts)
+        ]
+        return seen(problems_of_create({"spec.failurePolicy.rules": rules}, ALL_GATES))
+
+    assert problems_of(256, 0)[:1] == [("message-pattern", f"{RULE}.onJobFailureMessagePatterns[0]")]
+    assert problems_of(257, 0) == [("too-many-items", f"{RULE}.onJobFailureMessagePatterns")]
+    assert problems_of(1, 256, 0) == [
+        ("message-pattern", f"{RULE}.onJobFailureMessagePatterns[0]"),
+        ("too-many-items", "spec.failurePolicy.rules[1].onJobFailureMessagePatterns"),
+    ]
+
+
 def test_a_message_cannot_steer_a_terminal() -> None:
     edits = {"spec.\x1b[2J": 1, "metadata.labels": {"\x1b]0;": "\x1b[31m"}, f"{DRIVER}.name": "\x1b[31m"}
     problems = problems_of_create(edits, ALL_GATES)

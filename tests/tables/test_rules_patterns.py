@@ -134,3 +134,9 @@ def test_a_pattern_is_searched_anywhere(pattern: str, text: str, found: bool) ->
 def test_a_pattern_that_would_backtrack_takes_linear_time() -> None:
     """With a backtracking engine this one never ends: it doubles with every x."""
     assert is_found("^(x+x+)+y", "x" * 100_000) is False
+
+
+def test_a_pattern_that_takes_long_to_compile_is_none() -> None:
+    """RE2's own limit allows seven megabytes and a tenth of a second for each."""
+    assert [why_not(pattern) for pattern in (".{0,1000}", r"(node|pod) \pL{9}", "a" * 9000)] == [None] * 3
+    assert "too large" in (why_not(r"(\pL{50}){7}") or "")

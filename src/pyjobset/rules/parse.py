@@ -235,7 +235,7 @@ class _Walk:
             self._report(registry.TOO_MANY_ITEMS, None, f"has {len(value)} items; at most {most} are allowed")
         if len(value) < least:
             self._report(registry.TOO_FEW_ITEMS, None, f"has {len(value)} items; at least {least} is needed")
-        items = [self._item(index, field.item, item) for index, item in enumerate(value)]
+        items = [self._item(index, field.item, item) for index, item in enumerate(value[:most])]
         if "listType" in field.keywords:
             self._check_unique(field, items)
         return items

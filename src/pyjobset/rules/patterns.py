@@ -9,7 +9,9 @@ from functools import lru_cache
 from typing import Any
 
 COMPILED_MAX = 256
-"""Patterns that are kept compiled. Each takes a few kilobytes."""
+"""Patterns that are kept compiled. A JobSet may have as many, so that none is compiled twice."""
+MEMORY_BYTES_MAX = 256 * 1024
+"""Of one pattern. It bounds the time to compile it, too: a millisecond or two, where RE2's own limit allows 50."""
 
 
 def why_not(pattern: str) -> str | None:
@@ -30,6 +32,7 @@ def _compiled(pattern: str) -> Any:
 
     options = re2.Options()
     options.log_errors = False
+    options.max_mem = MEMORY_BYTES_MAX
     try:
         return re2.compile(pattern, options)
     except UnicodeEncodeError:

@@ -13,7 +13,7 @@ from pyjobset.objects.jobset import FailurePolicy, JobSet
 from pyjobset.objects.names import is_dns_subdomain
 from pyjobset.objects.template import INT32_MAX, completions, mapping_at, parallelism
 from pyjobset.rules import references, registry
-from pyjobset.rules.patterns import why_not
+from pyjobset.rules.patterns import COMPILED_MAX, why_not
 
 JOB_RESTARTS_MAX = 1024
 """Most replicas whose single restarts status.replicatedJobsStatus can count."""
@@ -40,7 +40,7 @@ def breaches(jobset: JobSet, features: Features) -> Iterator[Problem]:
 
 
 def _failure_rules(jobset: JobSet, policy: FailurePolicy, features: Features) -> Iterator[Problem]:
-    known, seen = references.known(jobset), set[str]()
+    known, seen, patterns = references.known(jobset), set[str](), 0
     for i, rule in enumerate(policy.rules):
         path = f"spec.failurePolicy.rules[{i}]"
         if not _RULE_NAME.fullmatch(rule.name):
@@ -50,12 +50,21 @@ def _failure_rules(jobset: JobSet, policy: FailurePolicy, features: Features) ->
         seen.add(rule.name)
         if rule.action in _RESTART_ONE and gates.RESTART_JOB not in features:
             yield registry.RESTART_JOB_GATE.at(f"{path}.action", rule.action)
-        for j, pattern in enumerate(rule.on_job_failure_message_patterns):
-            wrong = why_not(pattern)
-            if wrong:
-                message = f"must be an RE2 regular expression; RE2 says: {wrong}"
-                yield registry.MESSAGE_PATTERN.at(f"{path}.onJobFailureMessagePatterns[{j}]", pattern, message)
+        patterns += len(rule.on_job_failure_message_patterns)
+        if patterns <= COMPILED_MAX:
+            yield from _patterns(f"{path}.onJobFailureMessagePatterns", rule.on_job_failure_message_patterns)
+        elif rule.on_job_failure_message_patterns:
+            message = f"makes {patterns} patterns together with the rules before; at most {COMPILED_MAX} are allowed"
+            yield registry.TOO_MANY_ITEMS.at(f"{path}.onJobFailureMessagePatterns", None, message)
         yield from references.unknown(f"{path}.targetReplicatedJobs", rule.target_replicated_jobs, known)
+
+
+def _patterns(path: str, patterns: tuple[str, ...]) -> Iterator[Problem]:
+    for i, pattern in enumerate(patterns):
+        wrong = why_not(pattern)
+        if wrong:
+            message = f"must be an RE2 regular expression; RE2 says: {wrong}"
+            yield registry.MESSAGE_PATTERN.at(f"{path}[{i}]", pattern, message)
 
 
 def _restart_single_jobs(jobset: JobSet, policy: FailurePolicy) -> Iterator[Problem]:

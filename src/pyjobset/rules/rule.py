@@ -15,6 +15,8 @@ Stage = Literal["parse", "create", "update", "warning", "cluster"]
 """Those of the cluster are judged by the API server itself, and by no code here."""
 
 SHOWN_LENGTH_MAX = 80
+SENTENCE_LENGTH_MAX = 1000
+"""Of a message. Some repeat what they were given: a name that a manifest makes, what RE2 or the API server says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class Rule:
     stage: Stage = "create"
 
     def at(self, path: str, value: object = None, message: str = "", hint: str = "") -> Problem:
-        return Problem(self.code, path, shown(value), message or self.summary, hint or self.hint)
+        return Problem(self.code, path, shown(value), shortened(message or self.summary), hint or self.hint)
 
 
 def shown(value: object) -> object:
@@ -40,6 +42,10 @@ def shown(value: object) -> object:
     if isinstance(value, int):
         return value if value.bit_length() <= 64 else f"a number of {value.bit_length()} bits"
     return None
+
+
+def shortened(text: str, most: int = SENTENCE_LENGTH_MAX) -> str:
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 _KINDS: tuple[tuple[type, str], ...] = (
@@ -74,5 +80,5 @@ def child(path: str, key: str | int) -> str:
 
 def printable(text: str) -> str:
     """Cut where long, and without control characters: it may end up on a terminal."""
-    text = text if len(text) <= SHOWN_LENGTH_MAX else f"{text[:SHOWN_LENGTH_MAX]}..."
+    text = shortened(text, SHOWN_LENGTH_MAX)
     return text if text.isprintable() else text.encode("unicode_escape").decode()
