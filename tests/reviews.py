@@ -63,6 +63,8 @@ def patched(manifest: Manifest, response: Manifest) -> Manifest:
         target: Any = result
         for step in way:
             target = target[int(step)] if isinstance(target, list) else target[step]
-        assert isinstance(target, dict)
-        target[last] = operation["value"]
+        if isinstance(target, list):
+            target.insert(len(target) if last == "-" else int(last), operation["value"])
+        else:
+            target[last] = operation["value"]
     return result

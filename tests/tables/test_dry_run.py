@@ -223,6 +223,8 @@ POLICY = "jobs.batch \"x\" is forbidden: ValidatingAdmissionPolicy 'p' with bind
         (Unavailable("POST jobs.batch x: connection refused"), "connection refused"),
         (OutcomeUnknown("POST jobs.batch x: connection reset"), "connection reset"),
         ((200, {"metadata": 5}), "not a readable Job"),
+        ((422, {"error": "a proxy's page"}), "a proxy's page"),
+        ((400, {"error": "a proxy's page"}), "a proxy's page"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -283,3 +285,10 @@ def test_a_bug_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_long_words_of_a_server_are_cut() -> None:
     assert len(warned(asked(Server({"js-driver-0": status(403, "Forbidden", "n" * 5000)}), JOBSET))) < 600
+
+
+def test_many_causes_of_a_server_are_a_hundred_problems() -> None:
+    many = status(422, "Invalid", "m", *[(IMAGE, "n" * 3000)] * 300)
+    found = refused(asked(Server({"js-driver-0": many}), JOBSET))
+    assert len(found) == 100
+    assert all(len(message) < 1500 for _, message in found)

@@ -68,6 +68,33 @@ def test_nothing_written_is_as_good_as_nothing_sent(nothing: Manifest) -> None:
     assert mutated(result) == ALLOWED
 
 
+def test_an_empty_item_of_a_list_is_filled_in_and_not_doubled() -> None:
+    sent = edited(JOBSET, {"spec.volumeClaimPolicies": [{}, {}], "spec.failurePolicy.rules": [{}]})
+    spec = patched(sent, mutated(sent))["spec"]
+    assert spec["volumeClaimPolicies"] == [{"retentionPolicy": {"whenDeleted": "Delete"}}] * 2
+    assert spec["failurePolicy"]["rules"] == [{"name": "failurePolicyRule0"}]
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        {f"{DRIVER}.template": ABSENT},
+        {f"{DRIVER}.template": {}},
+        {f"{DRIVER}.template.spec": ABSENT},
+        {f"{DRIVER}.template.spec.template": ABSENT},
+        {f"{DRIVER}.template.spec.template.spec": ABSENT},
+        {f"{DRIVER}.template.spec.completionMode": ""},
+        {f"{DRIVER}.template.spec.template.spec.restartPolicy": ""},
+    ],
+    ids=str,
+)
+def test_defaults_change_no_verdict(edits: Manifest) -> None:
+    """`jobset lint` judges without them."""
+    sent = edited(JOBSET, edits)
+    assert not validated(sent)["allowed"]
+    assert validated(patched(sent, mutated(sent))) == validated(sent)
+
+
 def test_a_jobset_with_all_defaults_gets_no_patch() -> None:
     complete = patched(JOBSET, mutated(JOBSET))
     assert complete != JOBSET
@@ -128,6 +155,13 @@ def test_a_stored_object_without_a_type_can_be_mended_and_be_left_alone() -> Non
     assert validated(edited(stored, {"metadata.labels": {"a": "b"}}), stored) == ALLOWED
     assert not validated(BAD, stored)["allowed"]
     assert not validated(stored, JOBSET)["allowed"]
+
+
+@pytest.mark.parametrize("template", [{"spec": "text"}, {"spec": {"template": {"spec": ["x"]}}}], ids=str)
+def test_a_stored_template_of_another_shape_can_be_mended(template: Manifest) -> None:
+    stored = edited(JOBSET, {f"{DRIVER}.template": template})
+    assert validated(JOBSET, stored)["allowed"]
+    assert validated(stored, stored) == ALLOWED
 
 
 @pytest.mark.parametrize("operation", ["DELETE", "CONNECT"])
@@ -206,6 +240,12 @@ def test_each_kind_of_breach_has_its_words(edits: Manifest, reason: str, message
 def test_a_generated_name_is_named() -> None:
     refused = validated(edited(BAD, {"metadata": {"generateName": "js-"}}))["status"]
     assert refused["message"].startswith('JobSet.jobset.x-k8s.io "js-" is invalid: ')
+
+
+def test_a_name_that_no_object_has_is_cut() -> None:
+    refused = validated(edited(BAD, {"metadata.name": "n" * 100_000}))["status"]
+    assert len(refused["message"]) < 5000
+    assert len(refused["details"]["name"]) < 300
 
 
 def test_warnings_are_whole_sentences() -> None:

@@ -351,6 +351,24 @@ def test_what_is_no_review_of_a_pod(judge: Any, manifest: Any, request_: Manifes
         judge(decode(body(manifest, **{"kind": POD_KIND, **request_})), Found())
 
 
+def test_a_pod_that_has_a_leader_and_no_spec_is_malformed() -> None:
+    bare = {"metadata": pod(1)["metadata"]}
+    for manifest in (bare, {**bare, "spec": None}):
+        with pytest.raises(MalformedReview, match="no spec"):
+            pods.mutate(decode(body(manifest, kind=POD_KIND)), Found())
+
+
+def test_the_terms_of_a_user_are_not_sent_back() -> None:
+    """Some would not come back as they were, and 3 MB of them make no patch of 3 MB."""
+    sent = pod(affinity={"podAffinity": {REQUIRED: [{"n": 10**30}, {"a": "x" * 10_000}]}})
+    assert len(asked(pods.mutate, sent)["patch"]) < 2000
+
+
+def test_a_refusal_is_short_whatever_the_annotation_is() -> None:
+    refused = asked(pods.mutate, pod(1, notes={TOPOLOGY: "t" * 100_000}), Found(why="no"))
+    assert len(json.dumps(refused)) < 3000
+
+
 def test_deep_nesting_is_no_bug() -> None:
     deep: Any = []
     for _ in range(500):

@@ -49,7 +49,7 @@ def check_update(old: Any, new: Any, features: Features) -> JobSet | None:
     """
     after, found = read(new)
     # Of a stored object the problems are asked for only when there is something to compare them with: it takes longest.
-    before, known = read(old) if found else (_typed(old), ())
+    before, known = read(old) if found else (_typed(old, after), ())
     problems = tuple(problem for problem in found if problem not in known)
     if after is not None:
         paths = {problem.path for problem in problems}
@@ -60,11 +60,18 @@ def check_update(old: Any, new: Any, features: Features) -> JobSet | None:
     return None if after is None else with_defaults(after)
 
 
-def _typed(stored: Any) -> JobSet | None:
+def _typed(stored: Any, after: JobSet | None) -> JobSet | None:
+    """The stored JobSet. Its templates were looked into if they are those of `after`; msgspec does not do that."""
     try:
-        return msgspec.convert(stored, JobSet)
+        before = msgspec.convert(stored, JobSet)
     except msgspec.ValidationError:
         return read(stored)[0]
+    return before if after is not None and _carried(before) == _carried(after) else read(stored)[0]
+
+
+def _carried(jobset: JobSet) -> list[Any]:
+    jobs = [replicated_job.template for replicated_job in jobset.spec.replicated_jobs]
+    return [jobs, [policy.templates for policy in jobset.spec.volume_claim_policies]]
 
 
 def validate_create(jobset: JobSet, features: Features) -> tuple[Problem, ...]:

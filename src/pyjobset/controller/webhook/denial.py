@@ -11,9 +11,11 @@ from pyjobset.controller.webhook.review import Cause, Details, Response, Status
 from pyjobset.errors import Problem
 from pyjobset.objects.jobset import GROUP, KIND
 from pyjobset.rules import registry
-from pyjobset.rules.rule import Rule
+from pyjobset.rules.rule import Rule, shortened
 
 INVALID_CODE = 422
+NAME_LENGTH_MAX = 253
+"""Of any object of the API. Names are judged here before the API server does it."""
 BUG_CODE = 500
 
 _WORDS: Mapping[str, tuple[str, tuple[Rule, ...]]] = {
@@ -53,6 +55,7 @@ _WITHOUT_VALUE = ("FieldValueRequired", "FieldValueForbidden")
 
 def denied(uid: str, name: str, problems: Sequence[Problem]) -> Response:
     """422 with every problem."""
+    name = shortened(name, NAME_LENGTH_MAX)
     causes = tuple(_causes(problems))
     texts = [f"{cause.field}: {cause.message}" for cause in causes]
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

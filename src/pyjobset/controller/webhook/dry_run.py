@@ -27,12 +27,14 @@ from pyjobset.reconciler.decide import is_managed
 from pyjobset.rules import registry
 from pyjobset.rules.defaults import with_defaults
 from pyjobset.rules.names import named
-from pyjobset.rules.parse import read
+from pyjobset.rules.parse import PROBLEMS_MAX, read
+from pyjobset.rules.rule import shortened
 
 SECONDS_MAX = 1.0
 """For all templates of a JobSet together. The API server waits 10 s for a webhook, people wait for kubectl."""
 PARALLEL_MAX = 50
 REASON_LENGTH_MAX = 200
+_VERDICTS = ((400, "BadRequest"), (422, "Invalid"))
 _OF_ADMISSION = ('admission webhook "', "ValidatingAdmissionPolicy '")
 """Somebody else's admission said no, and may say yes to the controller: it is not the template that is wrong."""
 
@@ -66,7 +68,7 @@ class DryRun:
         found = await self._outcomes(request, tried)
         problems = [problem for outcome in found if not isinstance(outcome, str) for problem in outcome]
         if problems:
-            return denial.denied(request.uid, request.name, problems)
+            return denial.denied(request.uid, request.name, problems[:PROBLEMS_MAX])
         untried = [(trial, reason) for trial, reason in zip(tried, found, strict=True) if isinstance(reason, str)]
         said = tuple(_warnings(untried))
         if said:
@@ -145,8 +147,8 @@ def _jobset(raw: msgspec.Raw, what: str) -> JobSet | None:
 
 
 def _is_verdict(refused: Refused) -> bool:
-    """The API server cannot read the Job (400), or finds it invalid (422)."""
-    return refused.code in (400, 422) and not any(words in refused.message for words in _OF_ADMISSION)
+    """The API server cannot read the Job (400), or finds it invalid (422). A proxy's page has no reason."""
+    return (refused.code, refused.reason) in _VERDICTS and not any(words in refused.message for words in _OF_ADMISSION)
 
 
 def _problems(trial: Trial, refused: Refused) -> Iterator[Problem]:
@@ -163,7 +165,7 @@ def _warnings(untried: Iterable[tuple[Trial, str]]) -> Iterator[str]:
     rule = registry.JOB_TEMPLATE_UNTRIED
     by_reason: dict[str, list[Trial]] = {}
     for trial, reason in untried:
-        by_reason.setdefault(_shortened(_without_request(reason)), []).append(trial)
+        by_reason.setdefault(shortened(_without_request(reason), REASON_LENGTH_MAX), []).append(trial)
     for reason, those in by_reason.items():
         more = f" (and {len(those) - 1} more)" if len(those) > 1 else ""
         problem = rule.at(those[0].path, None, f"{rule.summary}: {reason}")
@@ -173,7 +175,3 @@ def _warnings(untried: Iterable[tuple[Trial, str]]) -> Iterator[str]:
 def _without_request(message: str) -> str:
     """An error of the client begins with the request: `POST jobs.batch ns/name: `."""
     return message.partition(": ")[2] if message.startswith("POST ") else message
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= REASON_LENGTH_MAX else f"{text[:REASON_LENGTH_MAX]}..."

@@ -28,8 +28,10 @@ def _missing(before: Any, after: Any, sent: Any, path: str) -> Iterator[Manifest
             continue
         there = sent[key] if isinstance(key, int) else sent.get(key)
         inner = f"{path}/{key}"  # names of our own fields and indexes: nothing in them to escape
-        if there and isinstance(new, msgspec.Struct | dict | tuple):
-            yield from _missing(old, new, there, inner)
+        if isinstance(key, int) or (there and isinstance(new, msgspec.Struct | dict | tuple)):
+            yield from _missing(old, new, there, inner)  # of a list too: to add an item would be to insert one
+        elif isinstance(new, dict) or (isinstance(after, dict) and there is not None):
+            continue  # of a template: what it must have and has not, or "", is for the verdict to name
         else:
             yield {"op": "add", "path": inner, "value": _spelled(new)}
 

@@ -11,14 +11,15 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import field
 
+from pyjobset.controller.webhook.denial import INVALID_CODE, NAME_LENGTH_MAX
 from pyjobset.controller.webhook.review import CREATE, Cause, Details, MalformedReview, Request, Response, Status
 from pyjobset.objects import labels
 from pyjobset.objects.batch import Node, Pod
 from pyjobset.objects.meta import Manifest, OwnerReference, Struct, controller_of
 from pyjobset.objects.placement import LEADER_INDEX, finished_leaders, has_leader, leaders
+from pyjobset.rules.rule import shortened
 
 KIND = "Pod"
-INVALID_CODE = 422
 _PATH = "spec.nodeSelector"
 _NO_KEY = f"it has no label {labels.JOB_KEY}"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -56,7 +57,7 @@ class _Metadata(Struct, frozen=True):
 
 class _Sent(Struct, frozen=True):
     metadata: _Metadata = _Metadata()
-    spec: _Spec = _Spec()
+    spec: _Spec | None = None
 
 
 class Placed(Struct, frozen=True):
@@ -169,8 +170,10 @@ def lead(pod: Placed) -> list[Manifest]:
         }
         if terms is None:
             operations.append(_add(f"/spec/affinity/{name}", {_REQUIRED: [term]}))
-        elif term not in (terms.required or ()):
-            operations.append(_add(f"/spec/affinity/{name}/{_REQUIRED}", [*(terms.required or ()), term]))
+        elif not terms.required:
+            operations.append(_add(f"/spec/affinity/{name}/{_REQUIRED}", [term]))
+        elif term not in terms.required:  # at its end: the user's terms need not go to and fro
+            operations.append(_add(f"/spec/affinity/{name}/{_REQUIRED}/-", term))
     return operations
 
 
@@ -219,6 +222,8 @@ def _placed(request: Request) -> Placed | None:
     annotations = metadata.annotations or {}
     if not has_leader(annotations):
         return None
+    if sent.spec is None:
+        raise MalformedReview(f"the {KIND} has no spec")
     owner = controller_of(metadata.owner_references or ())
     return Placed(
         request.namespace,
@@ -237,5 +242,6 @@ def _patched(request: Request, operations: list[Manifest]) -> Response:
 def _refused(request: Request, pod: Placed, why: str) -> Response:
     role = "leads" if pod.is_leader else "follows its leader"
     message = f"a pod that {role} (exclusive placement by {pod.topology}) is not made now: {why}"
-    details = Details(pod.name, "", KIND, (Cause("FieldValueInvalid", message, _PATH),))
+    message = shortened(message)
+    details = Details(shortened(pod.name, NAME_LENGTH_MAX), "", KIND, (Cause("FieldValueInvalid", message, _PATH),))
     return Response(request.uid, allowed=False, status=Status(message, "Invalid", INVALID_CODE, details=details))
