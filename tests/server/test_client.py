@@ -10,12 +10,14 @@ import stat
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from pyjobset.controller.events import event_body
 from pyjobset.errors import JobSetError, NotFound, Raced, Refused, Unavailable, UsageError
 from pyjobset.kube import cluster
 from pyjobset.kube.cache import Cache
@@ -25,9 +27,11 @@ from pyjobset.kube.transport import HttpTransport
 from pyjobset.localplane.components import API_SERVER
 from pyjobset.localplane.plane import Plane
 from pyjobset.objects.batch import Job
+from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.meta import Manifest, ObjectMeta
-from pyjobset.objects.resources import JOBS, POD_GROUPS, SERVICES, WORKLOADS, Resource
+from pyjobset.objects.resources import EVENTS, JOBS, POD_GROUPS, SERVICES, WORKLOADS, Resource
 from pyjobset.objects.scheduling import Gang, PodGroup, PodGroupSpec, SchedulingPolicy
+from pyjobset.reconciler.decision import Event
 from tests.server.plane import MakePlane
 
 UNSERVED: Resource[Job] = Resource("nowhere.example.com/v1", "things", "Thing", Job)
@@ -555,3 +559,19 @@ def test_an_unknown_authority(plane: Plane, tmp_path: Path) -> None:
     path.write_text(yaml.safe_dump(config))
     with pytest.raises(Unavailable, match="CERTIFICATE_VERIFY_FAILED"):
         asyncio.run(version_as(str(path)))
+
+
+def test_an_event_as_long_as_may_be_is_taken(plane: Plane) -> None:
+    """Of the reason and the note that the API server counts in bytes, each is cut where it must be."""
+    owner = JobSet(metadata=ObjectMeta(name="js", namespace="default", uid="u"))
+    long = Event("Warning", "FailurePolicy_" + "r" * 128, "é" * 1024)
+    now = datetime.now(UTC)
+    body = event_body(owner, long, now, name=f"js.{now.timestamp():f}", instance="me")
+
+    async def act(client: Client) -> None:
+        for field, value in (("reason", "r" * 129), ("note", "é" * 512 + "x")):  # 1025 bytes
+            with pytest.raises(Refused, match="can have at most"):
+                await client.create(EVENTS, "default", body | {field: value})
+        await client.create(EVENTS, "default", body)
+
+    on(plane, act)

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import msgspec
 
-from pyjobset.controller.events import NOTE_LENGTH_MAX, EventSender, event_body
+from pyjobset.controller.events import NOTE_BYTES_MAX, REASON_BYTES_MAX, EventSender, event_body
 from pyjobset.errors import Unavailable
 from pyjobset.kube.client import Client
 from pyjobset.objects.jobset import JobSet
@@ -45,9 +45,17 @@ def test_the_whole_event() -> None:
 
 
 def test_a_long_note_is_cut_and_one_that_fits_is_not() -> None:
-    fits = "x" * NOTE_LENGTH_MAX
+    """By bytes: events with a longer note, or reason, are refused."""
+    fits = "x" * NOTE_BYTES_MAX
     assert body(Event("Normal", "R", fits))["note"] == fits
-    assert body(Event("Normal", "R", fits + "y"))["note"] == fits[:-1] + "…"
+    assert body(Event("Normal", "R", fits + "y"))["note"] == fits[:-3] + "…"
+    assert body(Event("Normal", "R", "é" * 512))["note"] == "é" * 512
+    assert body(Event("Normal", "R", "é" * 513))["note"] == "é" * 510 + "…"
+
+
+def test_a_reason_with_the_name_of_a_long_rule_is_cut() -> None:
+    reason = "FailurePolicy_" + "r" * 128
+    assert body(Event("Warning", reason, "m"))["reason"] == reason[:REASON_BYTES_MAX]
 
 
 def renamed(js: JobSet, name: str) -> JobSet:

@@ -878,3 +878,23 @@ def test_the_quorum_of_a_group_that_is_on_its_way_out_is_kept_in_step() -> None:
     gang = server.pod_groups[name].spec.scheduling_policy.gang
     assert gang is not None
     assert gang.min_count == 2
+
+
+def test_a_quick_resume_starts_in_order_though_old_pods_are_still_counted() -> None:
+    """The Job controller takes its time to notice: until then the Jobs say how many of the old pods are ready."""
+    spec = {"startupPolicy": {"startupPolicyOrder": "InOrder"}}
+    server = TinyServer(jobset(replicated_job("a"), replicated_job("b"), **spec))
+    server.settle()
+    server.set_status("js-a-0", active=1, ready=1, startTime="2026-11-30T12:00:00Z")
+    server.settle()
+    assert set(server.jobs) == {"js-a-0", "js-b-0"}
+    server.jobset = merged(server.jobset, {"spec": {"suspend": True}})
+    server.settle()
+    suspended = {"type": "Suspended", "status": "True", "lastTransitionTime": "2026-11-30T12:00:00Z"}
+    server.set_status("js-a-0", active=0, conditions=[suspended])
+    server.jobset = merged(server.jobset, {"spec": {"suspend": False}})
+    server.settle()
+    assert {name for name, job in server.jobs.items() if job.spec.suspend} == {"js-b-0"}, "b waits for a"
+    server.set_status("js-a-0", active=1, ready=1, conditions=[{**suspended, "status": "False"}])
+    server.settle()
+    assert not any(job.spec.suspend for job in server.jobs.values())

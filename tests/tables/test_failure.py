@@ -10,7 +10,7 @@ import pytest
 
 from pyjobset.objects import conditions as words
 from pyjobset.objects import features as gates
-from pyjobset.objects.jobset import JobSet
+from pyjobset.objects.jobset import JobSet, JobSetStatus
 from pyjobset.objects.meta import Manifest
 from pyjobset.objects.resources import JOBS
 from pyjobset.reconciler.decide import decide
@@ -289,6 +289,41 @@ def test_the_restart_is_over_when_all_jobs_are_ready() -> None:
     server.settle()
     restarting = {c.type: (c.status, c.reason) for c in server.jobset.status.conditions}
     assert restarting[words.RESTARTING_JOBSET] == ("False", words.JOBS_READY)
+
+
+@pytest.mark.parametrize(("action", "restarts", "single"), [("RestartJobSet", 3, None), ("RestartJob", 0, (3, 0))])
+@pytest.mark.parametrize("back_to", [0, -5])
+def test_a_status_that_was_set_back_costs_one_restart(
+    action: str, restarts: int, single: tuple[int, ...] | None, back_to: int
+) -> None:
+    """The Jobs have a higher attempt than it says: each look at the failed one would count another restart."""
+    server = running(with_rules(rule(action)))
+    for _ in range(2):
+        server.finish("js-a-0", failed=True)
+        server.settle()
+    [a, b] = server.jobset.status.replicated_jobs_status
+    numbers: tuple[int, ...] = () if single is None else (back_to, 0)
+    a = msgspec.structs.replace(a, job_restarts=numbers, job_restarts_count_towards_max=())
+    server.jobset = msgspec.structs.replace(
+        server.jobset, status=JobSetStatus(restarts=back_to if single is None else 0, replicated_jobs_status=(a, b))
+    )
+    server.finish("js-a-0", failed=True)
+    server.settle()
+    status = server.jobset.status
+    assert (status.restarts, status.replicated_jobs_status[0].job_restarts or None) == (restarts, single)
+    assert status.terminal_state == ""
+    assert server.jobs["js-a-0"].status.conditions == (), "it was made again"
+
+
+@pytest.mark.parametrize("label", ["-1", "x", "", "9" * 63, "2147483648"])
+def test_an_attempt_that_is_none_is_the_oldest(label: str) -> None:
+    server = running(with_rules())
+    server.finish("js-b-0", failed=True)
+    server.settle()
+    key = "jobset.sigs.k8s.io/restart-attempt"
+    server.jobs["js-a-0"] = merged(server.jobs["js-a-0"], {"metadata": {"labels": {key: label}}})
+    decision = server.step()
+    assert [a.name for a in decision.actions if isinstance(a, Delete)] == ["js-a-0"]
 
 
 def calls(work: Callable[[], object]) -> int:

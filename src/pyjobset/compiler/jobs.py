@@ -135,7 +135,7 @@ def compile_job(
     }
     if base.job_restarts is not None:
         restarts = base.job_restarts[child.index] if child.index < len(base.job_restarts) else 0
-        own[labels.JOB_RESTART_ATTEMPT] = str(restarts)
+        own[labels.JOB_RESTART_ATTEMPT] = _attempt(restarts)
     annotations = base.job_annotations | own
     pod_spec = base.pod_spec
     if placement is not None:
@@ -208,10 +208,15 @@ def _common_labels(jobset: JobSet, replicated_job: ReplicatedJob, siblings: _Sib
         labels.GLOBAL_REPLICAS: str(saturated(siblings.global_replicas)),
         labels.GROUP_NAME: replicated_job.group_name,
         labels.GROUP_REPLICAS: str(saturated(siblings.group_replicas[replicated_job.group_name])),
-        labels.RESTART_ATTEMPT: str(jobset.status.restarts),
+        labels.RESTART_ATTEMPT: _attempt(jobset.status.restarts),
     }
     coordinator = names.coordinator_endpoint(jobset)
     return common if coordinator is None else {**common, labels.COORDINATOR: coordinator}
+
+
+def _attempt(number: int) -> str:
+    """A negative one, which only a hand puts into a status, would be no label value."""
+    return str(max(0, number))
 
 
 def _execution_attempt(jobset: JobSet, features: Features) -> dict[str, str]:

@@ -20,8 +20,10 @@ from pyjobset.objects.meta import Manifest
 from pyjobset.objects.resources import EVENTS, JOBSETS
 from pyjobset.reconciler.decision import Event
 
-NOTE_LENGTH_MAX = 1024
-"""events.k8s.io/v1 refuses longer notes."""
+NOTE_BYTES_MAX = 1024
+REASON_BYTES_MAX = 128
+"""events.k8s.io/v1 refuses longer ones. The name of a failure policy's rule, which is part of a reason, may be as long
+alone."""
 QUEUE_LENGTH_MAX = 10_000
 ACTION = "Reconciling"
 REPORTING_CONTROLLER = labels.MANAGED_BY
@@ -72,7 +74,6 @@ class EventSender:
 
 def event_body(jobset: JobSet, event: Event, now: datetime, *, name: str, instance: str) -> Manifest:
     metadata = jobset.metadata
-    note = event.message if len(event.message) <= NOTE_LENGTH_MAX else event.message[: NOTE_LENGTH_MAX - 1] + "…"
     regarding: dict[str, Any] = {
         "apiVersion": JOBSETS.api_version,
         "kind": JOBSETS.kind,
@@ -90,7 +91,15 @@ def event_body(jobset: JobSet, event: Event, now: datetime, *, name: str, instan
         "reportingInstance": instance,
         "action": ACTION,
         "type": event.type,
-        "reason": event.reason,
-        "note": note,
+        "reason": _cut(event.reason, REASON_BYTES_MAX, ""),
+        "note": _cut(event.message, NOTE_BYTES_MAX, "…"),
         "regarding": regarding,
     }
+
+
+def _cut(text: str, bytes_max: int, mark: str) -> str:
+    """At a whole character. The API server counts bytes."""
+    encoded = text.encode(errors="replace")
+    if len(encoded) <= bytes_max:
+        return text
+    return encoded[: bytes_max - len(mark.encode())].decode(errors="ignore") + mark

@@ -61,7 +61,9 @@ def changed(
         )
         if old is not None and old.status == new.status:
             new = msgspec.structs.replace(
-                new, last_transition_time=old.last_transition_time, observed_generation=old.observed_generation
+                new,
+                last_transition_time=old.last_transition_time or new.last_transition_time,
+                observed_generation=old.observed_generation,
             )
         if new == old:
             continue

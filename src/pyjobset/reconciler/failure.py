@@ -113,7 +113,8 @@ def _restart_jobset(view: View, status: JobSetStatus, match: _Match, *, counts: 
     counted = restarted(view, status)
     counted = msgspec.structs.replace(
         counted,
-        restarts=status.restarts + 1,
+        # Above what the failed Jobs have, also where somebody has set the status back: else they would never go.
+        restarts=max(status.restarts, *(child.attempt for child in match.children)) + 1,
         restarts_count_towards_max=status.restarts_count_towards_max + counts,
     )
     attempt = _attempt(view, counted) if counts else f"attempt {counted.restarts}, which does not count"
@@ -164,7 +165,7 @@ class _Numbers:
         if name not in self._of:
             numbers = self._of[name] = list(stored) if stored is not UNSET else []
             numbers += [0] * (child.expected.replicated_job.replicas - len(numbers))
-        self._of[name][index] += 1
+        self._of[name][index] = max(self._of[name][index], child.job_attempt) + 1
         return self._of[name][index]
 
     def of(self, name: str, stored: Stored) -> Stored:

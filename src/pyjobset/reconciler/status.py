@@ -12,7 +12,10 @@ from pyjobset.reconciler.view import Child, State, View
 
 
 def is_ready(job: Job) -> bool:
-    """Of an unfinished Job: succeeded + ready pods reach min(parallelism, completions)."""
+    """Of an unfinished Job: succeeded + ready pods reach min(parallelism, completions). What a Job says of its pods is
+    of before while it is suspended, and until its controller has seen that it no longer is."""
+    if job.spec.suspend or job.condition("Suspended") is not None:
+        return False
     wanted = job.parallelism if job.spec.completions is None else min(job.parallelism, job.spec.completions)
     return job.status.succeeded + job.status.ready >= wanted
 

@@ -16,6 +16,7 @@ from pyjobset.objects import conditions as words
 from pyjobset.objects import features as gates
 from pyjobset.objects.batch import Job
 from pyjobset.objects.jobset import JobSet
+from pyjobset.objects.template import INT32_MAX
 from pyjobset.reconciler.conditions import is_true
 from pyjobset.reconciler.observation import Observation
 from pyjobset.rules.defaults import with_defaults
@@ -43,6 +44,16 @@ class Child:
     @property
     def replicated_job(self) -> str:
         return self.expected.replicated_job.name
+
+    @property
+    def attempt(self) -> int:
+        """Of the JobSet, that the Job there is was made for."""
+        return _number(self.job.metadata.labels.restart_attempt) if self.job else 0
+
+    @property
+    def job_attempt(self) -> int:
+        """Of this Job alone."""
+        return _number(self.job.metadata.labels.job_restart_attempt) if self.job else 0
 
     @property
     def is_current(self) -> bool:
@@ -131,5 +142,6 @@ def _job_restarts(jobset: JobSet) -> dict[tuple[str, int], int]:
 
 
 def _number(label: str) -> int:
-    """An attempt from its label. A label that is no number counts as the oldest."""
-    return int(label) if label.isascii() and label.isdigit() else 0
+    """An attempt from its label. A label that is none counts as the oldest."""
+    number = int(label) if label.isascii() and label.isdigit() else 0
+    return number if number <= INT32_MAX else 0
