@@ -138,6 +138,35 @@ def test_a_server_that_is_not_there(request_: Request) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("File descriptor 22 is used by transport <TCPTransport closed=False reading=True 0x5>", Unavailable),
+        ("anything else is a fault of ours", RuntimeError),
+    ],
+)
+def test_a_socket_that_the_event_loop_refuses_is_not_a_fault_of_ours(
+    said: str, expected: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Said by uvloop on a network that breaks connections. Nothing was sent, so the request is tried again."""
+    refused = [RuntimeError(said)]
+    create = aiohttp.TCPConnector._create_connection
+
+    async def refuse_once(self: Any, *arguments: Any) -> Any:
+        if refused:
+            raise refused.pop()
+        return await create(self, *arguments)
+
+    monkeypatch.setattr(aiohttp.TCPConnector, "_create_connection", refuse_once)
+
+    async def act(sender: HttpTransport) -> None:
+        with pytest.raises(expected, match=said.split()[0]):
+            await sender.send(POST)
+        assert (await sender.send(POST)).status == 201
+
+    exchange(Peer(http(201)), act)
+
+
 def test_a_name_that_does_not_resolve(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")

@@ -187,7 +187,13 @@ class HttpTransport:
 class _Connector(aiohttp.TCPConnector):
     async def connect(self, *arguments: Any, **more: Any) -> Any:
         """A request may wait for its connection, or for new credentials, until it must not be sent any more."""
-        connection = await super().connect(*arguments, **more)
+        try:
+            connection = await super().connect(*arguments, **more)
+        except RuntimeError as error:
+            # uvloop can miss that a descriptor was closed, and then refuses the next socket that gets its number.
+            if not str(error).startswith("File descriptor"):
+                raise
+            raise Unavailable(str(error)) from error
         permit = PERMIT.get()
         if permit is not None:
             try:
