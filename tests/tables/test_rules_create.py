@@ -33,7 +33,12 @@ IN_PLACE = {
 }
 
 
-HUGE = {f"{WORKERS}.template.spec.parallelism": 2**30, f"{WORKERS}.template.spec.completions": 2**30}
+# NonIndexed, of which Kubernetes takes more than 100,000 pods in a Job
+HUGE = {
+    f"{WORKERS}.template.spec.parallelism": 2**30,
+    f"{WORKERS}.template.spec.completions": 2**30,
+    f"{WORKERS}.template.spec.completionMode": "NonIndexed",
+}
 ONE_POD = {f"{WORKERS}.template.spec.parallelism": ABSENT, f"{WORKERS}.template.spec.completions": ABSENT}
 
 NAMES = [
