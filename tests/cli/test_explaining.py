@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ from pyjobset.cli.explaining.reasons import Finding
 from pyjobset.cli.explaining.sentences import ADVICE, FINDINGS, STATES
 from pyjobset.cli.explaining.text import lines
 from pyjobset.objects import conditions as words
+from pyjobset.objects.batch import Job
 from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.scheduling import PodGroup
 from tests.cli import families
-from tests.cli.clusters import GROUP, RACK, asking, event, facts, group, job, jobset, node, occupant, pods
+from tests.cli.clusters import GROUP, NOW, RACK, asking, event, facts, group, job, jobset, node, occupant, pods
 from tests.cli.families import FULL, NO_VICTIMS, UNSCHEDULABLE
 
 Cases = dict[str, tuple[Facts, str, list[str]]]
@@ -124,6 +126,12 @@ def leaving(what: Any) -> Any:
 
 def named_class(**more: Any) -> Facts:
     return facts(jobset(pod={"priorityClassName": "gold"}), node(), **more)
+
+
+def alone(seconds: int, **status: Any) -> Job:
+    """A Job without a group that started so many seconds ago."""
+    started = (NOW - timedelta(seconds=seconds)).isoformat()
+    return families.job("js-w-0", pods=4, group="", startTime=started, **status)
 
 
 def led(said: str, key: str = "") -> Pod:
@@ -254,6 +262,16 @@ REFUSALS: Cases = {
     "followers of a leader that is gone": (
         facts(jobset(scheduling=None), job(), follower_event(), node()),
         "waits: the pods of Job js-w-0 are refused", ["pods-refused correct"],
+    ),
+    "pods that were evicted and are not made yet": (
+        facts(jobset(scheduling=None), alone(11), node()),
+        "waits: the Job controller has not made all pods", ["job-lacks-pods start-job-over back-off-per-index"],
+    ),
+    "pods that are not made yet, just now": (
+        facts(jobset(scheduling=None), alone(10), node()), "starts: 0 of 4 pods placed", [],
+    ),
+    "pods of which as many are there as are left": (
+        facts(jobset(scheduling=None), alone(60, succeeded=3, active=1), node()), "starts: 0 of 1 pod placed", [],
     ),
     "a claim of the group": (
         gang(event(group(), "resource claim template not found", "PodGroup"), node()),
@@ -398,9 +416,14 @@ ROOM: Cases = {
              *map(node, "abcd")),
         "waits: its claims have no volume", ["claims-unbound make-volume"],
     ),
+    "a follower on a full rack": (
+        facts(jobset(scheduling=None), job(active=1), *RACKS,
+              asking(led("1 Insufficient cpu", "topology.kubernetes.io/rack"), "9", nodeSelector={RACK: "r0"})),
+        "waits: a pod is larger than any node", ["pod-too-large add-larger-nodes lower-request"],
+    ),
     "none has the label of exclusive placement": (
         facts(jobset(scheduling=None), job(active=1), led("8 node(s) didn't match pod affinity rules", RACK), node()),
-        f"waits: no node has the label {RACK}", ["topology-label-missing label-nodes add-labelled-nodes"],
+        f"waits: no node has the label {RACK}", ["topology-label-missing label-nodes"],
     ),
     "something that is not counted": (
         gang(*pods(4, told=f"0/4 nodes are available: 4 {VOLUME}."), *map(node, "abcd")),

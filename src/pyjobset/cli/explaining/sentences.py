@@ -124,6 +124,11 @@ _GROUPS = {
         "{quorum:pod} must be placed together, {existing} exist: after failed or evicted pods of a Job, the Job "
         "controller waits before it makes new ones: 10 s after the first, twice as long after each more, up to 10 min",
     ),
+    "job-lacks-pods": Words(
+        "the Job controller has not made all pods",
+        "{active} of {wanted:pod} exist. After pods that failed or were evicted the Job controller waits before it "
+        "makes new ones: 10 s after the first, twice as long after each more, up to 10 min",
+    ),
     "mixed-schedulers": Words(
         "its pods have different schedulers",
         "its pods ask for the schedulers {schedulers}; the pods of one PodGroup need one, else none is placed",

@@ -27,6 +27,8 @@ from pyjobset.rules.groups import DEFAULT_SCHEDULER
 RETRY_SECONDS_MAX = 10.0
 """The scheduler's podMaxBackoffSeconds: a group is retried at the latest after this times the root of its pods."""
 NAMED_MAX = 5
+SLOW_SECONDS = 10
+"""Within this time after its start a Job has its pods, unless something is in the way."""
 _COUNTED = ("Insufficient ", "Too many pods", "node(s) had untolerated taint", "node(s) were unschedulable")
 _PREEMPTING = "preempting "
 _UNBOUND = "unbound immediate PersistentVolumeClaims"
@@ -70,10 +72,6 @@ class _Members:
 
     @property
     def key(self) -> str:
-        """The node label of the places that may be chosen from, by the group or by exclusive placement."""
-        if not self.name:
-            annotations = self.waiting[0].metadata.annotations
-            return annotations.exclusive_topology or "" if annotations.node_selector is None else ""
         keys = topology(self.group) if self.group is not None else ()
         return keys[0].key if keys else ""
 
@@ -103,6 +101,25 @@ def waits(facts: Facts, expected: Mapping[str, Expected]) -> Iterator[Finding]:
         found = _incomplete(facts, members) or (_unplaced(facts, members, cluster) if members.waiting else None)
         if found is not None:
             yield found
+    yield from _slow_jobs(facts)
+
+
+def _slow_jobs(facts: Facts) -> Iterator[Finding]:
+    """Jobs without a group lack pods, and no event says that these were refused."""
+    refused = {event.involved_object.uid for event in facts.events}
+    for job in filter(_is_live, facts.family.jobs):
+        started = job.status.start_time
+        if job.pod_group or job.metadata.uid in refused or started is None:
+            continue
+        left = job.spec.completions
+        most = left if left is None else left - job.status.succeeded - job.failed_index_count
+        wanted = job.parallelism if most is None else min(job.parallelism, most)
+        seconds = int((facts.now - datetime.fromisoformat(started)).total_seconds())
+        if job.status.active < wanted and seconds > SLOW_SECONDS:
+            name = job.metadata.name
+            over = advice("start-job-over", f"kubectl delete job {quote(name)} -n {_namespace(facts)}")
+            counts = {"wanted": wanted, "active": job.status.active}
+            yield finding("job-lacks-pods", f"Job {name}", (), [over, advice("back-off-per-index")], **counts)
 
 
 def _groups(facts: Facts, expected: Mapping[str, Expected]) -> Iterator[_Members]:
@@ -217,9 +234,14 @@ def _no_room(facts: Facts, members: _Members, cluster: Cluster) -> Finding | Non
         help_ = [advice("add-nodes", _nodes_command(facts, more), count=1, size="room for a pod")]
         return finding("no-nodes", members.about, _evidence(members), help_)
     found = cluster.room(_need(members, cluster))
+    evidence = _evidence(members)
+    exclusive = _exclusive(members)
+    if exclusive and not any(exclusive in place.node.metadata.labels for place in cluster.places):
+        help_ = [advice("label-nodes", f"kubectl label node NODE {quote(exclusive)}=VALUE")]
+        counts = {"quorum": len(members.waiting), "nodes": len(cluster.places)}
+        return finding("topology-label-missing", members.about, evidence, help_, key=exclusive, **counts)
     if found.fit >= members.needed:
         return None
-    evidence = _evidence(members)
     if members.key and not found.labelled:
         help_ = [advice("label-nodes", f"kubectl label node NODE {quote(members.key)}=VALUE")]
         if facts.is_simulated and found.more is not None:
@@ -241,6 +263,12 @@ def _no_room(facts: Facts, members: _Members, cluster: Cluster) -> Finding | Non
             asks=found.asks, scarce=found.scarce, largest=found.largest,
         )  # fmt: skip
     return _too_small(facts, members, found, evidence)
+
+
+def _exclusive(members: _Members) -> str:
+    """The node label by which the first waiting pod is placed exclusively, as the leader of its Job or after it."""
+    annotations = members.waiting[0].metadata.annotations
+    return annotations.exclusive_topology or "" if annotations.node_selector is None else ""
 
 
 def _too_small(facts: Facts, members: _Members, found: Room, evidence: Sequence[Evidence]) -> Finding:
