@@ -1,8 +1,5 @@
 """The failure policy: which rule decides about which failed Job, and what is counted. One case a rule."""
 
-import sys
-from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 import msgspec
@@ -15,7 +12,7 @@ from pyjobset.objects.meta import Manifest
 from pyjobset.objects.resources import JOBS
 from pyjobset.reconciler.decide import decide
 from pyjobset.reconciler.decision import Create, Decision, Delete
-from tests.builders import FEATURES, TinyServer, jobset, merged, replicated_job
+from tests.builders import FEATURES, TinyServer, calls, jobset, merged, replicated_job
 
 SINGLE = FEATURES | {gates.RESTART_JOB}
 
@@ -324,21 +321,6 @@ def test_an_attempt_that_is_none_is_the_oldest(label: str) -> None:
     server.jobs["js-a-0"] = merged(server.jobs["js-a-0"], {"metadata": {"labels": {key: label}}})
     decision = server.step()
     assert [a.name for a in decision.actions if isinstance(a, Delete)] == ["js-a-0"]
-
-
-def calls(work: Callable[[], object]) -> int:
-    count = 0
-
-    def seen(frame: FrameType, event: str, arg: object) -> None:
-        nonlocal count
-        count += event == "call"
-
-    sys.setprofile(seen)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 def costs(replicated_jobs: int) -> tuple[int, int]:

@@ -3,6 +3,8 @@
 import pytest
 
 from pyjobset.objects import features as gates
+from pyjobset.rules.validation import validate_create
+from tests.builders import calls, jobset, replicated_job
 from tests.manifests import (
     ALL_GATES,
     BASIC,
@@ -357,3 +359,14 @@ def test_what_could_never_run_is_refused_with_the_reason_and_the_way_out(
     (problem,) = problems_of_create(edits, ALL_GATES)
     assert problem.path == path
     assert [words for words in said if words not in str(problem)] == []
+
+
+def test_many_groups_in_sequence_cost_as_much_as_each() -> None:
+    """An admission of some thousand ReplicatedJobs took seconds, in which no other was answered."""
+
+    def cost(replicated_jobs: int) -> int:
+        many = (replicated_job(f"r{i}") for i in range(replicated_jobs))
+        js = jobset(*many, startupPolicy={"startupPolicyOrder": "InOrder"}, scheduling={})
+        return calls(lambda: validate_create(js, ALL_GATES))
+
+    assert cost(400) < 4.5 * cost(100)

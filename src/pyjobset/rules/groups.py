@@ -93,7 +93,8 @@ def _quorum(group: Group) -> Iterator[Problem]:
 
 def _sequence(jobset: JobSet, group: Group) -> Iterator[Problem]:
     """A gang over ReplicatedJobs of which one starts only after another is up: its first pods wait for ever."""
-    waiting = _waiting(jobset, group.members) if group.is_gang and not group.is_per_job else None
+    is_of_several = group.is_gang and not group.is_per_job and len(group.members) > 1
+    waiting = _waiting(jobset, group.members) if is_of_several else None
     if waiting is not None:
         is_explicit = group.policy is not None and group.policy.gang is not None
         path = f"{group.path}.schedulingPolicy.gang" if is_explicit else group.path
