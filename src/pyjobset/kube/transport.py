@@ -5,6 +5,7 @@ request can have been executed. It never interprets a body, follows no redirect,
 """
 
 import os
+import socket
 import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -155,7 +156,11 @@ class HttpTransport:
 
     def _new_session(self) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
-            connector=_Connector(limit=CONNECTIONS_MAX, keepalive_timeout=KEEP_ALIVE_SECONDS),
+            connector=_Connector(
+                limit=CONNECTIONS_MAX,
+                keepalive_timeout=KEEP_ALIVE_SECONDS,
+                socket_factory=lambda info: _Socket(*info[:3]),
+            ),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=[("Accept", "application/json"), ("User-Agent", USER_AGENT), *self._config.headers],
             skip_auto_headers=("Accept-Encoding", "Content-Type"),
@@ -184,16 +189,18 @@ class HttpTransport:
         return Unavailable(message)
 
 
+class _Socket(socket.socket):
+    """Closed by the event loop alone. uvloop closes the descriptor of a connection that is reset at its very start and
+    leaves the number in the socket; collected, the socket would close whatever has the number by then."""
+
+    def __del__(self) -> None:
+        self.detach()
+
+
 class _Connector(aiohttp.TCPConnector):
     async def connect(self, *arguments: Any, **more: Any) -> Any:
         """A request may wait for its connection, or for new credentials, until it must not be sent any more."""
-        try:
-            connection = await super().connect(*arguments, **more)
-        except RuntimeError as error:
-            # uvloop can miss that a descriptor was closed, and then refuses the next socket that gets its number.
-            if not str(error).startswith("File descriptor"):
-                raise
-            raise Unavailable(str(error)) from error
+        connection = await super().connect(*arguments, **more)
         permit = PERMIT.get()
         if permit is not None:
             try:
