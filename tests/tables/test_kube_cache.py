@@ -230,6 +230,23 @@ def test_after_410_a_new_list_reports_only_differences_and_deletions(streams: bo
 
 
 @scenario
+async def test_after_410_it_lists_at_once_however_long_the_server_was_away() -> None:
+    """The pause that had grown while nothing answered is no reason to know nothing for half a minute more."""
+    server = server_with("a")
+    async with watched(server) as seen:
+        await seen.cache.wait_synced()
+        server.refusal = Unavailable("down")
+        server.drop()
+        await asyncio.sleep(120)
+        server.put("b")
+        server.forget()
+        server.refusal = None
+        await server.asked(len(server.requests) + 1)
+        await asyncio.sleep(1)
+        assert seen.names == ["a", "b"]
+
+
+@scenario
 async def test_a_list_that_breaks_in_the_middle_is_begun_again() -> None:
     server = server_with("a", "b", "c")
     server.allowed = 2

@@ -83,8 +83,9 @@ class Cache(Generic[T]):
                 # The server ended the watch, as it does every few minutes.
                 pause = 0.0 if _now() - started > SHORT_WATCH_SECONDS else self._backoff()
             except Expired as error:
+                # Listed anew at once, whatever failed before; only if that list is too old as well it waits.
+                pause = BACKOFF_SECONDS * random.uniform(0.5, 1.0) if self._is_listed else self._backoff()  # noqa: S311
                 self._is_listed = False
-                pause = self._backoff()
                 self._note(error, pause, logging.INFO)
             except Refused as error:
                 pause = self._refused(error)
