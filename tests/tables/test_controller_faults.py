@@ -9,9 +9,11 @@ import pytest
 from pyjobset.controller import budget, reconcile
 from pyjobset.controller.apply import PARALLEL
 from pyjobset.controller.manager import RESYNC_SECONDS
+from pyjobset.controller.options import Options
 from pyjobset.errors import OutcomeUnknown, Unavailable
 from pyjobset.kube.client import Client
 from pyjobset.kube.requests import Request
+from pyjobset.objects import features as gates
 from pyjobset.objects.labels import RESTART_ATTEMPT
 from pyjobset.objects.meta import Manifest
 from pyjobset.reconciler.decision import Decision
@@ -517,5 +519,26 @@ def test_nothing_is_created_for_a_jobset_that_is_no_longer_what_was_seen(how: st
             assert {job["metadata"]["labels"][RESTART_ATTEMPT] for job in created} == {"1"}
         else:
             assert {job["spec"]["suspend"] for job in created} == {True}
+
+    world(case)
+
+
+def test_a_deadline_that_was_just_put_off_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The watch of JobSets lags: what it shows has run too long, and nothing may be lost before that is stored."""
+
+    async def case(server: ModelServer) -> None:
+        features = gates.resolve({gates.ACTIVE_DEADLINE_SECONDS: True})
+        server.put("jobsets", manifest(activeDeadlineSeconds=20))
+        async with controller(server, Options(health_address=None, features=features)) as manager:
+            await settled(server)
+            shown = manager.caches.jobsets.get("ns", "js")
+            with monkeypatch.context() as lagging:
+                lagging.setattr(manager.caches.jobsets, "get", lambda *_: shown)
+                server.change("jobsets", "js", {"spec": {"activeDeadlineSeconds": 100}, "metadata": {"generation": 2}})
+                await asyncio.sleep(30)
+            await asyncio.sleep(30)
+            assert not [call for call in server.calls if call.method == "DELETE"]
+            await until(lambda: conditions(server).get("Failed"))
+            await until(lambda: not server.names("jobs"))
 
     world(case)

@@ -11,7 +11,6 @@ from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.resources import JOBSETS
 from pyjobset.reconciler.conditions import seconds_since
 from pyjobset.reconciler.decision import Delete
-from pyjobset.reconciler.jobs import stop_jobs
 from pyjobset.reconciler.outcome import NOTHING, ConditionChange, Outcome
 from pyjobset.reconciler.view import View
 
@@ -20,7 +19,8 @@ WAKE_SECONDS_MAX = 24 * 3600.0
 
 
 def active_deadline(view: View) -> Outcome:
-    """Condition Failed once the deadline has passed, with what still runs being stopped; else when it will pass."""
+    """Condition Failed once the deadline has passed; else when it will pass. What still runs is stopped once that is
+    stored: it goes on where somebody has just put the deadline off."""
     status, seconds = view.jobset.status, view.jobset.spec.active_deadline_seconds
     is_on = gates.ACTIVE_DEADLINE_SECONDS in view.observation.features
     if not is_on or seconds is None or view.is_suspended or status.start_time is None:
@@ -32,7 +32,7 @@ def active_deadline(view: View) -> Outcome:
         return Outcome(wake_after_seconds=min(left, WAKE_SECONDS_MAX))
     message = f"jobset was active for longer than its activeDeadlineSeconds of {seconds}"
     change = ConditionChange(words.FAILED, "True", words.DEADLINE_EXCEEDED, message, is_warning=True)
-    return stop_jobs(view) + Outcome(conditions=(change,))
+    return Outcome(conditions=(change,))
 
 
 def has_ttl(jobset: JobSet) -> bool:
