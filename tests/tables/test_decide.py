@@ -834,12 +834,16 @@ def test_a_jobset_of_the_most_jobs_is_worked_on() -> None:
 
 
 @pytest.mark.decision(35)
-def test_a_group_that_was_deleted_before_its_last_job_was_made_does_not_hang() -> None:
-    """Its pods wait for those of the missing Job and hold the group; the group holds back the Job."""
+@pytest.mark.parametrize("second_is", ["missing", "suspended"])
+def test_a_group_that_was_deleted_before_its_last_job_ran_does_not_hang(second_is: str) -> None:
+    """Its pods wait for those of the other Job and hold the group; the group holds back that Job."""
     server = TinyServer(jobset(scheduling=GANG))
     server.step()
     first, second = sorted(server.jobs)
-    del server.jobs[second]
+    if second_is == "missing":
+        del server.jobs[second]
+    else:
+        server.jobs[second] = merged(server.jobs[second], {"spec": {"suspend": True}})
     server.set_status(first, active=2)
     (name,) = server.pod_groups
     going = merged(server.pod_groups[name], {"metadata": {"deletionTimestamp": "2026-11-30T12:00:00Z"}})

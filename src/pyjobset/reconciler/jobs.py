@@ -34,7 +34,7 @@ def replace_jobs(view: View) -> Outcome:
             continue
         if child.state is State.OUTDATED:
             actions.append(_delete(child.job))
-        elif child.state is State.LIVE and child.job.pod_group in stuck and not child.job.status.ready:
+        elif child.state is State.LIVE and child.job.pod_group in stuck and not child.job.spec.suspend:
             actions.append(_delete(child.job, only_as_seen=True))
             reasons.append(Reason("job-frees-group", (("job", child.job.metadata.name),)))
         elif child.state is State.LIVE and (why := _why_replaced(view, child.job, view.placement(child))):
@@ -44,13 +44,17 @@ def replace_jobs(view: View) -> Outcome:
 
 
 def _stuck_groups(view: View) -> frozenset[str]:
-    """PodGroups that somebody deleted before all of their Jobs were there. The pods that wait hold the group, and the
-    group holds back the Jobs that they wait for: those that have no pod with a node are made again under a new one."""
+    """PodGroups that somebody deleted before all of their Jobs ran. The pods that wait hold the group, and the group
+    holds back the Jobs that they wait for. Where no pod has a node, the Jobs with pods are made again under a new one."""
     going = {g.metadata.name for g in view.observation.pod_groups if g.metadata.deletion_timestamp is not None}
     if not going or view.is_suspended:
         return frozenset()
-    missing = (view.placement(child) for child in view.children if child.state is State.MISSING)
-    waited_for = {placement.pod_group_name for placement in missing if placement is not None}
+    held_back = (
+        view.placement(child)
+        for child in view.children
+        if child.state is State.MISSING or (child.state is State.LIVE and child.job and child.job.spec.suspend)
+    )
+    waited_for = {placement.pod_group_name for placement in held_back if placement is not None}
     placed = {
         pod.spec.scheduling_group.pod_group_name
         for pod in view.observation.pods or ()
