@@ -45,7 +45,7 @@ def replace_jobs(view: View) -> Outcome:
 
 def _stuck_groups(view: View) -> frozenset[str]:
     """PodGroups that somebody deleted before all of their Jobs ran. The pods that wait hold the group, and the group
-    holds back the Jobs that they wait for. Where no pod has a node, the Jobs with pods are made again under a new one."""
+    holds back the Jobs that they wait for. Where no pod has a node, Jobs with pods are made again under a new one."""
     going = {g.metadata.name for g in view.observation.pod_groups if g.metadata.deletion_timestamp is not None}
     if not going or view.is_suspended:
         return frozenset()
