@@ -142,7 +142,8 @@ def test_whoever_is_killed_the_end_is_the_same(calm: Run, tmp_path: Path, seed: 
             is_over.set()
         repairing.result()
         plane.start()
-        assert killed.keys() == {*NAMES}
+        assert killed[CONTROLLER] > 2, killed
+        assert len(killed) > 3, killed  # who is down at the moment cannot be killed
         ends_like(calm, plane, work)
         log = plane.log(CONTROLLER)
         assert not errors("".join(kept.read_text() for kept in log.parent.glob(f"{log.name}*")))
