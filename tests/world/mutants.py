@@ -13,7 +13,6 @@ from msgspec.structs import replace as with_fields
 
 from pyjobset.controller import apply as applying
 from pyjobset.controller import reconcile as reconciling
-from pyjobset.controller import writes
 from pyjobset.kube import cache as caching
 from pyjobset.objects.resources import JOBS
 from pyjobset.reconciler import decide as deciding
@@ -137,10 +136,6 @@ def _groups_of_everybody(original: Any) -> Any:
     return observe
 
 
-async def _unconfirmed(_: Any) -> None:
-    return None
-
-
 def _backwards(patch: pytest.MonkeyPatch) -> None:
     waves = [wave for wave in applying.WAVES if wave != applying.DELETES]
     patch.setattr(applying, "WAVES", (applying.DELETES, *reversed(waves)))
@@ -183,9 +178,6 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "deletions are not heard of": Mutant(_instead(caching.Cache, "_apply", _deaf), ("Startup", "Orphans", *STUCK)),
     "a failed run is not repeated": Mutant(_instead(reconciling.Reconciler, "run", _forgetful), STUCK),
-    "nothing is confirmed before it is created": Mutant(
-        _instead(writes.Writer, "confirm", lambda _: _unconfirmed), ("Duplicates", "Terminal")
-    ),
     "a quiet JobSet is written to": Mutant(_deciding(_restless), STUCK),
     "the end is not stored": Mutant(_deciding(_without_status_of_the_end), STUCK),
     "a Job that succeeded is replaced": Mutant(

@@ -20,12 +20,14 @@ class Quorums(Checker):
                 continue  # of one that is on its way out nothing can be changed
             if any(not reading.group(job["spec"]["template"]["spec"]) for job in self.store.of("jobs")):
                 continue  # made while the cluster had no groups; whether pods wait for them is told by Status
+            if self._is_partial(len(jobs)):
+                continue  # the rest comes when its turn to start has come
             has_ended = any(pod["status"].get("phase") in ENDED for pod in pods)
-            if quorum > full or (quorum < full and not has_ended and not self._is_partial(len(jobs))):
+            if quorum > full or (quorum < full and not has_ended):
                 self.report(f"PodGroup {name} has minCount {quorum}, its Jobs have {full} pods")
 
     def _is_partial(self, jobs: int) -> bool:
-        """Not all Jobs exist: the startup has an order."""
+        """Not all Jobs of the JobSet are in this group, or not all are there yet: the startup has an order."""
         jobset = self.store.get(JOBSET)
         assert jobset is not None
         return jobs < sum(int(replicated_job["replicas"]) for replicated_job in jobset["spec"]["replicatedJobs"])
