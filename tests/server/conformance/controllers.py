@@ -155,10 +155,11 @@ async def on_cluster(transport: Transport, namespace: str, scene: Scene, wanted:
 
 
 def _conditions(objects: Sequence[Manifest]) -> list[Any]:
-    """Each step once. Types that appear in one write stand in any order."""
-    found: list[Any] = []
+    """Each step of each Job once; whose turn it is when is the machine's. Types of one write stand in any order."""
+    found: dict[str, list[Any]] = {}
     for obj in objects:
+        steps = found.setdefault(obj["metadata"]["name"], [])
         now = sorted(_condition(each) for each in obj["status"].get("conditions") or ())
-        if not found or found[-1] != now:
-            found.append(now)
-    return found
+        if not steps or steps[-1] != now:
+            steps.append(now)
+    return sorted(found.items())
