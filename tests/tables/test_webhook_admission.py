@@ -86,7 +86,7 @@ def test_an_empty_item_of_a_list_is_filled_in_and_not_doubled() -> None:
         {f"{DRIVER}.template.spec.completionMode": ""},
         {f"{DRIVER}.template.spec.template.spec.restartPolicy": ""},
     ],
-    ids=str,
+    ids=["no template", "an empty one", "no Job", "no pod", "no pod spec", "empty mode", "empty restartPolicy"],
 )
 def test_defaults_change_no_verdict(edits: Manifest) -> None:
     """`jobset lint` judges without them."""
