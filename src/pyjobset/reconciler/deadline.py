@@ -11,7 +11,7 @@ from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.resources import JOBSETS
 from pyjobset.reconciler.conditions import seconds_since
 from pyjobset.reconciler.decision import Delete
-from pyjobset.reconciler.outcome import NOTHING, ConditionChange, Outcome
+from pyjobset.reconciler.outcome import NOTHING, Outcome, failed
 from pyjobset.reconciler.view import View
 
 WAKE_SECONDS_MAX = 24 * 3600.0
@@ -31,8 +31,7 @@ def active_deadline(view: View) -> Outcome:
     if left > 0:
         return Outcome(wake_after_seconds=min(left, WAKE_SECONDS_MAX))
     message = f"jobset was active for longer than its activeDeadlineSeconds of {seconds}"
-    change = ConditionChange(words.FAILED, "True", words.DEADLINE_EXCEEDED, message, is_warning=True)
-    return Outcome(conditions=(change,))
+    return failed(words.DEADLINE_EXCEEDED, message)
 
 
 def has_ttl(jobset: JobSet) -> bool:

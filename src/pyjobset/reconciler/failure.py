@@ -18,7 +18,7 @@ from pyjobset.objects.batch import Job
 from pyjobset.objects.jobset import FailurePolicyRule, JobSetStatus, ReplicatedJobStatus
 from pyjobset.reconciler.decision import Event, Reason
 from pyjobset.reconciler.execution import restarted
-from pyjobset.reconciler.outcome import NOTHING, ConditionChange, Outcome
+from pyjobset.reconciler.outcome import NOTHING, ConditionChange, Outcome, failed
 from pyjobset.reconciler.view import Child, State, View
 from pyjobset.rules.patterns import is_found
 
@@ -47,15 +47,15 @@ class _Match:
 
 
 def failure(view: View, status: JobSetStatus) -> Result:
-    failed = sorted((c for c in view.children if c.state is State.FAILED), key=_failed_at)
-    if not failed:
+    failures = sorted((c for c in view.children if c.state is State.FAILED), key=_failed_at)
+    if not failures:
         return NOTHING, status
     policy = view.jobset.spec.failure_policy
     if policy is None:
-        message = f"jobset failed due to one or more job failures {_first(failed[0].job)}"
-        return _failed(words.FAILED_JOBS, message), status
+        message = f"jobset failed due to one or more job failures {_first(failures[0].job)}"
+        return failed(words.FAILED_JOBS, message), status
     unread: list[Reason] = []
-    for match in _matches(policy.rules, failed, unread):
+    for match in _matches(policy.rules, failures, unread):
         outcome, counted = _follow(view, status, match)
         return outcome + Outcome(reasons=tuple(unread)), counted
     raise AssertionError("the default rule matches every failed Job")
@@ -94,7 +94,7 @@ def _follow(view: View, status: JobSetStatus, match: _Match) -> Result:
     action = _possible(match.rule.action, view)
     if action == FAIL:
         message = f"jobset failed due to FailJobSet failure policy action {_first(match.first)}"
-        return _failed(words.FAIL_JOBSET_ACTION, message), status
+        return failed(words.FAIL_JOBSET_ACTION, message), status
     if action in (RESTART_ONE, RESTART_ONE_FREELY):
         return _restart_jobs(view, status, match, counts=action == RESTART_ONE)
     return _restart_jobset(view, status, match, counts=action == RESTART)
@@ -199,7 +199,7 @@ def _attempt(view: View, counted: JobSetStatus) -> str:
 
 
 def _used_up(job: Job | None) -> Outcome:
-    return _failed(words.REACHED_MAX_RESTARTS, f"jobset failed due to reaching max number of restarts {_first(job)}")
+    return failed(words.REACHED_MAX_RESTARTS, f"jobset failed due to reaching max number of restarts {_first(job)}")
 
 
 def _failed_at(child: Child) -> str:
@@ -211,7 +211,3 @@ def _failed_at(child: Child) -> str:
 def _first(job: Job | None) -> str:
     assert job is not None
     return f"(first failed job: {job.metadata.name})"
-
-
-def _failed(reason: str, message: str) -> Outcome:
-    return Outcome(conditions=(ConditionChange(words.FAILED, "True", reason, message, is_warning=True),))

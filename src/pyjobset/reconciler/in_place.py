@@ -17,7 +17,7 @@ from pyjobset.objects.batch import Pod
 from pyjobset.objects.jobset import JobSet, JobSetStatus
 from pyjobset.objects.meta import controller_of
 from pyjobset.reconciler.decision import Reason
-from pyjobset.reconciler.outcome import NOTHING, ConditionChange, Outcome
+from pyjobset.reconciler.outcome import NOTHING, Outcome, failed
 from pyjobset.reconciler.view import State, View
 
 DIGITS_MAX = len(str(template.INT32_MAX))
@@ -50,8 +50,7 @@ def in_place(view: View, status: JobSetStatus) -> tuple[Outcome, JobSetStatus]:
     problem = _why_too_many(view, status, pods, attempts)
     if problem:
         message = f"jobset failed due to reaching max number of restarts ({problem})"
-        failed = ConditionChange(words.FAILED, "True", words.REACHED_MAX_RESTARTS, message, is_warning=True)
-        return Outcome(conditions=(failed,)), status
+        return failed(words.REACHED_MAX_RESTARTS, message), status
     moved = _moved(status, attempts, is_complete=_is_complete(view, pods, attempts))
     return Outcome(reasons=(*unreadable, *_news(status, moved))), moved
 

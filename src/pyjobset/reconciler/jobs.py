@@ -207,7 +207,7 @@ def resize_jobs(view: View, *, groups: frozenset[str] | None) -> Outcome:
         is_growth = templates.parallelism(template) > child.job.parallelism
         if is_growth and not _may_join(view.placement(child), groups, emptied):
             continue
-        if _can_join_now(view, child.job, view.placement(child)):
+        if _why_replaced(view, child.job, view.placement(child)):
             continue  # it is made again, with the new counts
         if changes and templates.is_indexed(template):
             actions.append(_patch_spec(child.job, changes))

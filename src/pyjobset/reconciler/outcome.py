@@ -8,6 +8,7 @@ that the rules of all conditions (no False without a former True, transition tim
 from dataclasses import dataclass
 from typing import Literal
 
+from pyjobset.objects import conditions as words
 from pyjobset.reconciler.decision import Action, Event, Reason
 from pyjobset.reconciler.observation import Refusal
 
@@ -48,3 +49,8 @@ class Outcome:
 
 
 NOTHING = Outcome()
+
+
+def failed(reason: str, message: str) -> Outcome:
+    """The end of a JobSet: condition Failed, with a warning."""
+    return Outcome(conditions=(ConditionChange(words.FAILED, "True", reason, message, is_warning=True),))

@@ -71,8 +71,6 @@ class FaultyTransport:
         self.crashed = asyncio.Event()
         self.writes = 0
         """Those that changed something."""
-        self.asked = 0
-        """Mutating requests, whatever became of them."""
         self._server = server
         self._storm = storm
         self._actor = actor
@@ -88,7 +86,6 @@ class FaultyTransport:
         if await self._is_cut():
             raise _lost(request)
         await asyncio.sleep(0.001)
-        self.asked += request.is_mutating
         kind = self._storm.fault(OF_REQUESTS, REQUEST_PERCENT)
         if kind == SLOW:
             await self._storm.pause(SLOW_SECONDS)

@@ -42,11 +42,6 @@ class Scenario:
     def jobset(self) -> Manifest:
         return {"metadata": {"name": NAME}, "spec": self.spec}
 
-    @property
-    def is_timeless(self) -> bool:
-        """It ends the same way however long everything takes."""
-        return all(step.action == "resume" for step in self.steps)
-
     def fate(self, pod: Manifest) -> Fate:
         pod_labels = pod["metadata"]["labels"]
         attempt = int(pod_labels[labels.RESTART_ATTEMPT]) + int(pod_labels.get(labels.JOB_RESTART_ATTEMPT) or 0)
