@@ -266,7 +266,7 @@ def test_two_ups_at_once_make_one_plane(make_plane: MakePlane) -> None:
     for thread in threads:
         thread.join()
     assert [r.returncode for r in runs] == [0, 0], [r.stderr for r in runs]
-    assert sum("waiting" in r.stderr for r in runs) == 1
+    assert sum("Another jobset is starting" in r.stderr for r in runs) == 1
     assert sum("Starting etcd" in r.stderr for r in runs) == 1
     assert set(pids(plane)) == set(COMPONENTS)
 
