@@ -32,6 +32,8 @@ def test_a_text_switches_gates_on_over_the_defaults(text: str, switched: set[str
         ("=true", "''", "known gates"),
         ("RestartJobs=true", "'RestartJobs'", "did you mean RestartJob?"),
         ("restartjob=true", "'restartjob'", "did you mean RestartJob?"),
+        ("inplace=true", "'inplace'", "did you mean InPlaceRestart? known gates: InPlaceRestart, TLSOptions, "),
+        ("WorkloadAwareScheduling=true", "'Work", "did you mean JobSetWorkloadAwareSchedulingAPI?"),
         ("Nonsense=true", "'Nonsense'", "known gates: InPlaceRestart"),
         ("TLSOptions=false", "TLSOptions is locked to true", ""),
     ],

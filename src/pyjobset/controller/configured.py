@@ -70,8 +70,9 @@ def with_flags(configuration: Configuration, given: Mapping[str, Any]) -> Config
     if "--webhook-bind-address" in given:
         configuration = _with_webhook_address(configuration, given["--webhook-bind-address"])
     if "--feature-gates" in given:
-        gates = configuration.feature_gates | features.chosen(given["--feature-gates"])
-        configuration = replace(configuration, feature_gates=gates)
+        chosen = features.chosen(given["--feature-gates"])
+        features.resolve(chosen)  # says it in the words of the flag
+        configuration = replace(configuration, feature_gates=configuration.feature_gates | chosen)
     for problem in problems(configuration):
         where = by_path.get(problem.path, problem.path)
         raise UsageError(f"{where} {problem.value!r}: {problem.message}", hint=problem.hint)

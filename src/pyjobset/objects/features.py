@@ -39,6 +39,9 @@ GATES: Mapping[str, Gate] = {
     )
 }
 
+_LIKENESS = 0.5
+_NAME_LENGTH_MAX = 64
+
 Features = frozenset[str]
 """The names of the gates that are on."""
 
@@ -69,10 +72,14 @@ def resolve(chosen: Mapping[str, bool]) -> Features:
     for name, value in chosen.items():
         gate = GATES.get(name)
         if gate is None:
-            near = get_close_matches(name, GATES, n=1)
-            hint = f"did you mean {near[0]}?" if near else "known gates: " + ", ".join(GATES)
-            raise UsageError(f"unknown feature gate {name!r}", hint=hint)
+            raise UsageError(f"unknown feature gate {name!r}", hint=f"{_nearest(name)}known gates: {', '.join(GATES)}")
         if gate.locked and value != gate.default:
             raise UsageError(f"feature gate {name} is locked to {str(gate.default).lower()}")
         (enabled.add if value else enabled.discard)(name)
     return frozenset(enabled)
+
+
+def _nearest(name: str) -> str:
+    by_lower = {gate.lower(): gate for gate in GATES}
+    near = get_close_matches(name[:_NAME_LENGTH_MAX].lower(), by_lower, n=1, cutoff=_LIKENESS)
+    return f"did you mean {by_lower[near[0]]}? " if near else ""
