@@ -35,6 +35,17 @@ def test_help_has_an_example(run: Run, path: tuple[str, ...]) -> None:
     assert any("jobset " + " ".join(path) in line for line in examples)
 
 
+@pytest.mark.parametrize("path", [p for p in ALL if p in ((), ("nodes",))], ids=" ".join)
+def test_the_list_of_commands_says_what_each_does(
+    run: Run, monkeypatch: pytest.MonkeyPatch, path: tuple[str, ...]
+) -> None:
+    """In 80 columns, without a sentence that is cut."""
+    monkeypatch.setenv("COLUMNS", "80")
+    listed = run(*path, "--help").out.partition("Commands:\n")[2]
+    assert listed
+    assert [line for line in listed.splitlines() if line.endswith("...")] == []
+
+
 def test_the_usual_commands_are_there() -> None:
     assert {("plan",), ("explain",), ("tree",), ("explain",), ("demo",)} <= set(ALL)
 

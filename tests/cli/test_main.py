@@ -95,6 +95,7 @@ def test_wrong_usage_says_where_help_is(run: Run) -> None:
     assert "--watch" in option.err
     assert "hint: jobset tree --help" in option.err
     assert "hint: jobset plan --help" in run("plan", "-f", "x", "-o", "xml").err
+    assert "hint: jobset nodes add --help" in run("nodes", "add", "--count").err
 
 
 def test_a_plugin_of_kubectl_names_itself_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

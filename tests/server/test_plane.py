@@ -298,7 +298,7 @@ def test_the_command_line_from_up_to_reset(tmp_path: Path) -> None:
 
         assert "Serving securely" in jobset("logs", "scheduler", *place).stdout
         refused = jobset("reset", *place)
-        assert (refused.returncode, directory.exists()) == (130, True)
+        assert (refused.returncode, directory.exists()) == (2, True)
         assert jobset("down", *place).stdout == f"Stopped {', '.join(COMPONENTS)}\n"
         assert json.loads(jobset("status", "-o", "json", *place).stdout)["running"] is False
         assert "the local plane does not answer" in jobset("nodes", "list", *place).stderr

@@ -98,7 +98,7 @@ def controller(
     ] = "iso8601",
     log_format: Annotated[str, typer.Option(help="text or json, as --zap-encoder. Default: text.")] = "",
 ) -> None:
-    """Run the controller-manager: it turns JobSets into Jobs, Services, Workloads and PodGroups.
+    """Run the controller-manager, which turns JobSets into Jobs.
 
     A flag that is given goes before the file of --config, and that before the default.
 

@@ -37,7 +37,7 @@ def demo(
         float, typer.Option("--timeout", min=1, help="Seconds after which the JobSet must be Completed.")
     ] = SECONDS_MAX,
 ) -> None:
-    """Start a local Kubernetes with simulated nodes and run a gang of five pods to its end.
+    """Run a gang of five pods on a local Kubernetes, to its end.
 
     \b
     Examples:

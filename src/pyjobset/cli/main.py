@@ -8,7 +8,7 @@ error tree: 2 wrong usage, 3 an invalid spec, 4 refused, 5 unavailable; 130 afte
 import errno
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -62,14 +62,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a name still gets the rest
+    command = typer.main.get_command(app())
     try:
-        command = typer.main.get_command(app())
         code = command.main(arguments, prog_name=program(), standalone_mode=False)
         sys.stdout.flush()
     except click.Abort:
         return 130
     except click.ClickException as error:
-        return _usage(error)
+        return _usage(error, command, sys.argv[1:] if arguments is None else arguments)
     except JobSetError as error:
         return _fail([error])
     except ExceptionGroup as group:
@@ -102,16 +102,25 @@ def _cannot_write(error: OSError) -> int:
     return 1
 
 
-def _usage(error: click.ClickException) -> int:
+def _usage(error: click.ClickException, root: click.Command, arguments: Sequence[str]) -> int:
     from pyjobset.cli.output import note
 
-    context = getattr(error, "ctx", None)
     if isinstance(error, click.exceptions.NoArgsIsHelpError):  # a group such as `nodes` without its command
         typer.echo(error.format_message(), err=True)
         return 2
     note(f"error: {error.format_message()}")
-    note(f"hint: {context.command_path if context else program()} --help")
+    note(f"hint: {' '.join([program(), *_called(root, arguments)])} --help")
     return 2
+
+
+def _called(command: click.Command, arguments: Sequence[str]) -> Iterator[str]:
+    """The names of the commands that the arguments begin with."""
+    for word in arguments:
+        inner = getattr(command, "commands", {}).get(word)
+        if inner is None:
+            return
+        command = inner
+        yield word
 
 
 def _fail(errors: Sequence[JobSetError]) -> int:

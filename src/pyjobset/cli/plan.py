@@ -38,7 +38,7 @@ def plan(
         str, typer.Option(help="NAME=true,NAME=false over the defaults; JobSetWorkloadAwareSchedulingAPI is on here.")
     ] = "",
 ) -> None:
-    """Show the Workload, PodGroups, Service and Jobs that a JobSet becomes. Needs no cluster.
+    """Show the objects that a JobSet becomes. Needs no cluster.
 
     \b
     Examples:

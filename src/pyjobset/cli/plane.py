@@ -139,8 +139,8 @@ def reset(
     if not plane.directory.exists():
         say(f"There is no local plane in {plane.directory}")
         return
-    if not yes:
-        typer.confirm(f"Forget the local plane in {plane.directory} and everything in it?", abort=True, err=True)
+    if not (yes or _agrees(f"forget the local plane in {plane.directory} and everything in it")):
+        raise typer.Exit(1)
     plane.reset()
     say(f"The local plane in {plane.directory} is gone")
 
@@ -233,7 +233,7 @@ def add_nodes(
     label: Annotated[list[str] | None, typer.Option(help="KEY=VALUE, a label of each. May be repeated.")] = None,
     resource: Annotated[list[str] | None, typer.Option(help="NAME=QUANTITY of each. May be repeated.")] = None,
 ) -> None:
-    """Add nodes to the running plane, for example to one whose gang does not fit.
+    """Add nodes to the running plane, so that a gang fits.
 
     \b
     Examples:
@@ -260,6 +260,21 @@ def remove_nodes(
 
     open_plane(directory).remove_nodes(names)
     say(f"Removed {', '.join(names)}")
+
+
+def _agrees(what: str) -> bool:
+    """Asks the person. Raises UsageError where nobody can be asked."""
+    import sys
+
+    from pyjobset.cli.output import note
+    from pyjobset.errors import UsageError
+
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise UsageError(f"this would {what}, and there is no terminal to ask", hint="with --yes nobody is asked")
+    agreed = typer.confirm(f"{what[0].upper()}{what[1:]}?", err=True)
+    if not agreed:
+        note("Nothing was changed")
+    return agreed
 
 
 def open_plane(directory: Path | None, options: "PlaneOptions | None" = None) -> "Plane":
