@@ -1,10 +1,14 @@
 """States in words come from what Jobs and pods do, and the tree shows who belongs to whom."""
 
+from typing import Any
+
+import msgspec
 import pytest
 
 from pyjobset.cli.treetext import ASCII, FOLD_ABOVE, lines, rows
 from pyjobset.cli.view import UNTOUCHED_SECONDS, Family, view
 from pyjobset.objects import conditions
+from pyjobset.objects.jobset import JobSet
 from tests.cli.families import FULL, UNSCHEDULABLE, family, group, job, jobset, pod
 
 DONE = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}
@@ -214,6 +218,78 @@ def test_attempts_and_replicated_jobs_are_not_mixed() -> None:
     half = count // 2
     mixed = [f"{half} Jobs, 0/{half} ready", f"{half} Jobs, 0/{half} ready, attempt 2"]
     assert details == [*mixed, f"{count} Jobs, 0/{count} ready"]
+
+
+ATTEMPT, ALONE = "jobset.sigs.k8s.io/restart-attempt", "jobset.sigs.k8s.io/job-restart-attempt"
+COUNTS = {"name": "w", "ready": 0, "succeeded": 0, "failed": 0, "active": 0, "suspended": 0}
+
+
+def restarted(*of_jobs: int, counted: tuple[int, ...] = (), most: int | None = 3, **status: Any) -> JobSet:
+    """`of_jobs` by the index of the Job in ReplicatedJob w."""
+    entry = {**COUNTS, **({"jobRestarts": of_jobs, "jobRestartsCountTowardsMax": counted} if of_jobs else {})}
+    value = msgspec.to_builtins(jobset(**status))
+    value["status"]["replicatedJobsStatus"] = [entry]
+    value["spec"]["failurePolicy"] = {"maxRestarts": most} if most is not None else None
+    return msgspec.convert(value, JobSet)
+
+
+RESTARTS: dict[str, tuple[JobSet, str]] = {
+    "none": (restarted(), ""),
+    "one": (restarted(restarts=1, restartsCountTowardsMax=1), "1 restart (1 of max 3)"),
+    "two, one is free": (restarted(restarts=2, restartsCountTowardsMax=1), "2 restarts (1 of max 3 count)"),
+    "of a single Job": (restarted(0, 1, counted=(0, 1)), "1 restart of a single Job (1 of max 3)"),
+    "of single Jobs": (restarted(2, 1), "3 restarts of single Jobs (0 of max 3 count)"),
+    "both": (
+        restarted(1, 1, counted=(1, 0), restarts=2, restartsCountTowardsMax=1),
+        "2 restarts and 2 of single Jobs (2 of max 3 count)",
+    ),
+    "without a policy": (restarted(restarts=1, most=None), "1 restart"),
+    "in place": (restarted(currentInPlaceRestartAttempt=2), "in-place attempt 2"),
+}
+
+
+@pytest.mark.parametrize(("what", "said"), RESTARTS.values(), ids=RESTARTS.keys())
+def test_restarts_of_a_jobset(what: JobSet, said: str) -> None:
+    assert rows(view(family(what)))[1].details == said
+
+
+def test_restarts_in_data() -> None:
+    shown = view(family(RESTARTS["both"][0], job("js-w-1", group="", labels={ATTEMPT: "2", ALONE: "1"})))
+    assert (shown.restarts, shown.job_restarts, shown.restarts_count_towards_max, shown.max_restarts) == (2, 2, 2, 3)
+    assert [(j.name, j.attempt, j.restarts) for j in shown.jobs] == [("js-w-1", 2, 1)]
+
+
+@pytest.mark.parametrize(
+    ("labels", "state", "details"),
+    [
+        ({ATTEMPT: "1", ALONE: "2"}, "Running", "1/1 ready, attempt 2, restarted alone 2 times"),
+        ({ATTEMPT: "1", ALONE: "1"}, "Restarting", "1/1 ready, attempt 2, restarted alone 2 times"),
+        ({ATTEMPT: "1"}, "Restarting", "1/1 ready, attempt 2, restarted alone 2 times"),
+        ({ALONE: "2"}, "Restarting", "1/1 ready, restarted alone 2 times"),
+    ],
+)
+def test_a_job_that_was_restarted_alone(labels: dict[str, str], state: str, details: str) -> None:
+    """The count is stored first: the Job that is older than it goes next."""
+    others = job("js-w-0", ready=1, labels={ATTEMPT: "1"}, group="")
+    one = job("js-w-1", ready=1, labels=labels, group="")
+    shown = rows(view(family(restarted(0, 2, restarts=1), others, one)), "jobs")
+    assert [(row.state, row.details) for row in shown[2:]] == [("Running", "1/1 ready, attempt 2"), (state, details)]
+
+
+def test_jobs_that_were_restarted_are_not_folded_with_the_others() -> None:
+    count = FOLD_ABOVE + 2
+    jobs = [job(f"js-w-{n}", group="", labels={ALONE: str(int(n == 1))}) for n in range(count)]
+    shown = rows(view(family(restarted(0, 1), *jobs)), "jobs")
+    assert [row.details for row in shown[2:]] == [
+        f"{count - 1} Jobs, 0/{count - 1} ready",
+        "0/1 ready, restarted alone once",
+    ]
+
+
+@pytest.mark.parametrize(("said", "details"), [("1", "n, in-place attempt 1"), ("0", "n"), ("x", "n"), ("\u0663", "n")])
+def test_the_in_place_attempt_of_a_pod(said: str, details: str) -> None:
+    one = pod(node="n", annotations={"jobset.sigs.k8s.io/in-place-restart-attempt": said})
+    assert rows(view(family(group(1), job(), one)))[-1].details == details
 
 
 @pytest.mark.decision(27)

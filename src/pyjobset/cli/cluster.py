@@ -174,13 +174,14 @@ def _family(
         _controlled(groups, {jobset.metadata.uid}),
         mine,
         _controlled(pods, {job.metadata.uid for job in mine}),
-        _age_seconds(jobset),
+        age_seconds(jobset, datetime.now(UTC)),
     )
 
 
-def _age_seconds(jobset: JobSet) -> float:
+def age_seconds(jobset: JobSet, now: datetime) -> float:
+    """Not below 0: the clocks of this machine and of the cluster differ."""
     created = jobset.metadata.creation_timestamp
-    return (datetime.now(UTC) - datetime.fromisoformat(created)).total_seconds() if created else 0.0
+    return max(0.0, (now - datetime.fromisoformat(created)).total_seconds()) if created else 0.0
 
 
 def _controlled(items: Iterable[Owned], uids: Container[str]) -> tuple[Owned, ...]:
@@ -189,12 +190,7 @@ def _controlled(items: Iterable[Owned], uids: Container[str]) -> tuple[Owned, ..
 
 async def _not_found(client: "Client", namespace: str, name: str) -> Refused:
     if not await client.serves(JOBSETS.api_version, JOBSETS.plural):
-        return Refused(
-            f"the cluster has no {JOBSETS}: JobSet is not installed",
-            code=NOT_FOUND,
-            reason="NotFound",
-            hint="install it (kubectl apply -k deploy/default), or choose another cluster with --context",
-        )
+        return not_installed()
     everywhere = await client.list(JOBSETS)
     here = [j.metadata.name for j in everywhere if j.metadata.namespace == namespace]
     others = sorted({j.metadata.namespace for j in everywhere if j.metadata.name == name})
@@ -208,3 +204,12 @@ async def _not_found(client: "Client", namespace: str, name: str) -> Refused:
             f"namespace {namespace} has {', '.join(sorted(here)[:10])}" if here else f"namespace {namespace} has none"
         )
     return NotFound(f"JobSet {namespace}/{name} not found", code=NOT_FOUND, reason="NotFound", hint=hint)
+
+
+def not_installed() -> Refused:
+    return Refused(
+        f"the cluster has no {JOBSETS}: JobSet is not installed",
+        code=NOT_FOUND,
+        reason="NotFound",
+        hint="install it (kubectl apply --server-side -k deploy/default), or choose another cluster with --context",
+    )

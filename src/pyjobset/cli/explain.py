@@ -26,17 +26,22 @@ def register(root: typer.Typer) -> None:
 
 
 def explain(
-    name: Annotated[str, typer.Argument(help="The name of the JobSet.", show_default=False)],
+    name: Annotated[
+        str | None, typer.Argument(help="The name of the JobSet. Without it, a list.", show_default=False)
+    ] = None,
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", help="Its namespace. Default: that of the kubeconfig's context.")
     ] = "",
+    everywhere: Annotated[
+        bool, typer.Option("--all-namespaces", "-A", help="List the JobSets of all namespaces.")
+    ] = False,
     output: Annotated[Format, typer.Option("--output", "-o", help="How to print it.")] = "text",
     kubeconfig: Annotated[
         str | None, typer.Option(help="Default: $KUBECONFIG, ~/.kube/config, or the local plane.")
     ] = None,
     context: Annotated[str | None, typer.Option(help="The context of the kubeconfig to use.")] = None,
 ) -> None:
-    """Say what state a JobSet is in, what holds it up, who says so, and what would help.
+    """Say what a JobSet waits for, who says so, and what would help.
 
     \b
     Examples:
@@ -49,9 +54,20 @@ def explain(
 
     from pyjobset.cli.cluster import hinting
     from pyjobset.cli.explaining.text import lines
-    from pyjobset.cli.output import say, to_json, to_yaml
+    from pyjobset.cli.listing import check_words, list_jobsets, show
+    from pyjobset.cli.output import note, say, to_json, to_yaml
 
+    check_words(name, everywhere=everywhere, namespace=namespace)
     with hinting(kubeconfig):
+        if name is None:
+            look_around = list_jobsets(namespace, everywhere=everywhere, kubeconfig=kubeconfig, context=context)
+            where, listed = asyncio.run(look_around)
+            show(listed, output, everywhere=everywhere)
+            if listed:
+                first = listed[0]
+                place = f" -n {first.namespace}" if where is None or namespace else ""
+                note(f"hint: name one of them, such as: jobset explain {first.name}{place}")
+            return
         found = asyncio.run(_explain(name, namespace, kubeconfig, context))
     if output == "text":
         say("\n".join(lines(found)))

@@ -24,10 +24,15 @@ def register(root: typer.Typer) -> None:
 
 
 def tree(
-    name: Annotated[str, typer.Argument(help="The name of the JobSet.", show_default=False)],
+    name: Annotated[
+        str | None, typer.Argument(help="The name of the JobSet. Without it, a list.", show_default=False)
+    ] = None,
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", help="Its namespace. Default: that of the kubeconfig's context.")
     ] = "",
+    everywhere: Annotated[
+        bool, typer.Option("--all-namespaces", "-A", help="List the JobSets of all namespaces.")
+    ] = False,
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Show every change, until the JobSet has finished.")
     ] = False,
@@ -40,10 +45,11 @@ def tree(
     ] = None,
     context: Annotated[str | None, typer.Option(help="The context of the kubeconfig to use.")] = None,
 ) -> None:
-    """Show a JobSet with its Workload, groups, Jobs and pods, and why a gang waits.
+    """Show a JobSet with its groups, Jobs and pods, or list JobSets.
 
     \b
     Examples:
+      jobset tree
       jobset tree gang-training
       jobset tree gang-training -n training --watch
       jobset tree gang-training --all
@@ -52,8 +58,18 @@ def tree(
     import asyncio
 
     from pyjobset.cli.cluster import hinting
+    from pyjobset.cli.listing import check_words, list_jobsets, show
+    from pyjobset.errors import UsageError
 
+    check_words(name, everywhere=everywhere, namespace=namespace)
+    if name is None and watch:
+        raise UsageError("--watch needs the name of a JobSet", hint="jobset tree lists them")
     with hinting(kubeconfig):
+        if name is None:
+            look = list_jobsets(namespace, everywhere=everywhere, kubeconfig=kubeconfig, context=context)
+            _, found = asyncio.run(look)
+            show(found, output, everywhere=everywhere)
+            return
         asyncio.run(_tree(name, namespace, watch, output, not everything, kubeconfig, context))
 
 

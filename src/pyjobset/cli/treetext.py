@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from pyjobset.cli.output import GAP, printable
+from pyjobset.cli.restarts import in_words
 from pyjobset.cli.view import GroupView, JobSetView, JobView, PodView
 
 Detail = Literal["groups", "jobs", "pods"]
@@ -45,7 +46,9 @@ class Row:
 _STYLES = {
     **dict.fromkeys(("Completed", "Complete", "Running", "Succeeded", "Finished"), "good"),
     **dict.fromkeys(("Failed", "Missing", "Blocked"), "bad"),
-    **dict.fromkeys(("Waiting", "Pending", "Starting", "NotReady", "Resuming", "Suspending", "Terminating"), "busy"),
+    **dict.fromkeys(
+        ("Waiting", "Pending", "Starting", "NotReady", "Resuming", "Suspending", "Terminating", "Restarting"), "busy"
+    ),
 }
 
 _Node = tuple[Row, list["_Node"]]
@@ -83,8 +86,10 @@ def _row(kind: str, name: str, state: str, details: str = "") -> Row:
 
 
 def _jobset(view: JobSetView, look: _Look) -> _Node:
-    restarts = f"{view.restarts} restart{'s' * (view.restarts > 1)}" if view.restarts else ""
-    top = _row("JobSet", f"{view.namespace}/{view.name}", view.state, "; ".join(filter(None, (restarts, *view.notes))))
+    restarted = in_words(view.restarts, view.job_restarts, view.restarts_count_towards_max, view.max_restarts)
+    in_place = f"in-place attempt {view.in_place_attempt}" if view.in_place_attempt else ""
+    details = "; ".join(filter(None, (restarted, in_place, *view.notes)))
+    top = _row("JobSet", f"{view.namespace}/{view.name}", view.state, details)
     groups = [_groups(alike, look) for alike in _fold(view.groups, _group_looks, look)]
     jobs = _jobs(view.jobs, look)
     if view.workload:
@@ -113,6 +118,10 @@ def _span(items: Sequence[Item]) -> str:
     return items[0].name if len(items) == 1 else f"{items[0].name} .. {items[-1].name}"
 
 
+def _often(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
 def _times(items: Sequence[Item], noun: str) -> str:
     return f"{len(items)} {noun}" if len(items) > 1 else ""
 
@@ -139,7 +148,7 @@ def _groups(groups: Sequence[GroupView], look: _Look) -> _Node:
 
 
 def _job_looks(job: JobView) -> object:
-    return _stem(job.name), job.state, job.attempt
+    return _stem(job.name), job.state, job.attempt, job.restarts
 
 
 def _jobs(jobs: Sequence[JobView], look: _Look, *, parents: int = 1) -> list[_Node]:
@@ -156,7 +165,8 @@ def _job(jobs: Sequence[JobView], look: _Look) -> _Node:
     else:
         progress = f"{sum(j.ready for j in jobs)}/{expected} ready" if job.state != "Suspended" else f"{expected} pods"
     attempt = f"attempt {job.attempt + 1}" if job.attempt else ""
-    details = (_times(jobs, "Jobs"), progress, attempt)
+    alone = f"restarted alone {_often(job.restarts)}" if job.restarts else ""
+    details = (_times(jobs, "Jobs"), progress, attempt, alone)
     row = _row("Job", _span(jobs), job.state, ", ".join(filter(None, details)))
     if look.detail != "pods":
         return row, []
@@ -165,12 +175,13 @@ def _job(jobs: Sequence[JobView], look: _Look) -> _Node:
 
 
 def _pod_looks(pod: PodView) -> object:
-    return pod.state, bool(pod.node), pod.why
+    return pod.state, bool(pod.node), pod.why, pod.in_place_attempt
 
 
 def _pod(pods: Sequence[PodView]) -> _Node:
     pod = pods[0]
     nodes = len({p.node for p in pods})
     where = pod.node if nodes == 1 or not pod.node else f"on {nodes} nodes"
-    details = (_times(pods, "pods"), " ".join(filter(None, (where, pod.why))))
+    attempt = f"in-place attempt {pod.in_place_attempt}" if pod.in_place_attempt else ""
+    details = (_times(pods, "pods"), " ".join(filter(None, (where, pod.why))), attempt)
     return _row("Pod", _span(pods), pod.state, ", ".join(filter(None, details))), []

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pyjobset.cli.restarts import Restarts, restarts
 from pyjobset.cli.waiting import is_bound, is_waiting, quorum, scheduler_message, why_waiting
 from pyjobset.objects import conditions
 from pyjobset.objects.batch import Job, Pod
@@ -37,6 +38,8 @@ class PodView(Struct, frozen=True):
     state: str
     node: str = ""
     why: str = ""
+    in_place_attempt: int | None = None
+    """What its agent says (restart strategy InPlaceRestart)."""
 
 
 class JobView(Struct, frozen=True):
@@ -46,6 +49,9 @@ class JobView(Struct, frozen=True):
     ready: int = 0
     succeeded: int = 0
     attempt: int = 0
+    """Of the JobSet, that it was made for."""
+    restarts: int = 0
+    """Of this Job alone, by a failure policy rule."""
     pods: tuple[PodView, ...] = ()
 
 
@@ -67,6 +73,15 @@ class JobSetView(Struct, frozen=True):
     name: str
     state: str
     restarts: int = 0
+    """Of all its Jobs together."""
+    job_restarts: int = 0
+    """Of single Jobs, added up."""
+    restarts_count_towards_max: int = 0
+    """Of both kinds."""
+    max_restarts: int | None = None
+    """None: it has no failure policy."""
+    in_place_attempt: int | None = None
+    """In which all its pods are (restart strategy InPlaceRestart)."""
     workload: str = ""
     notes: tuple[str, ...] = ()
     groups: tuple[GroupView, ...] = ()
@@ -87,28 +102,36 @@ def view(family: Family) -> JobSetView:
     jobs_of: dict[str, list[Job]] = {}
     for job in sorted(family.jobs, key=_order):
         jobs_of.setdefault(_group_name(job), []).append(job)
-    groups = [
-        _group(group, members[group.metadata.name], jobs_of.pop(group.metadata.name, []), pods_of)
-        for group in family.pod_groups
-    ]
+    made = restarts(family.jobset)
+
+    def views(jobs: Iterable[Job]) -> tuple[JobView, ...]:
+        return tuple(_job(job, pods_of.get(job.metadata.uid, ()), made) for job in jobs)
+
+    groups = []
+    for group in family.pod_groups:
+        jobs = jobs_of.pop(group.metadata.name, [])
+        groups.append(_group(group, members[group.metadata.name], jobs, views(jobs)))
     loose = jobs_of.pop("", [])
     for name, jobs in jobs_of.items():
         if any(job.spec.suspend or job.is_succeeded or job.is_failed for job in jobs):
             loose += jobs  # a suspended or finished JobSet has no groups
         else:
             why = "it does not exist, and pods without a node stay Pending until it does"
-            shown = tuple(_job(job, pods_of) for job in jobs)
-            groups.append(GroupView(name, policy="", state="Missing", why=why, jobs=shown))
+            groups.append(GroupView(name, policy="", state="Missing", why=why, jobs=views(jobs)))
     jobset = family.jobset
     return JobSetView(
         namespace=jobset.metadata.namespace,
         name=jobset.metadata.name,
         state=_jobset_state(jobset, groups, family.pods),
-        restarts=jobset.status.restarts,
+        restarts=made.of_jobset,
+        job_restarts=made.of_jobs,
+        restarts_count_towards_max=made.counted,
+        max_restarts=made.most,
+        in_place_attempt=jobset.status.current_in_place_restart_attempt,
         workload=", ".join(w.metadata.name for w in family.workloads),
         notes=tuple(_notes(family)),
         groups=tuple(groups),
-        jobs=tuple(_job(job, pods_of) for job in loose),
+        jobs=views(loose),
     )
 
 
@@ -122,7 +145,7 @@ def _order(job: Job) -> tuple[str, int, str]:
     return job.metadata.labels.replicated_job_name, int(index) if index.isdecimal() else 0, job.metadata.name
 
 
-def _group(group: PodGroup, pods: Sequence[Pod], jobs: Sequence[Job], pods_of: Mapping[str, list[Pod]]) -> GroupView:
+def _group(group: PodGroup, pods: Sequence[Pod], jobs: Sequence[Job], shown: tuple[JobView, ...]) -> GroupView:
     why = why_waiting(group, pods)
     bound = sum(map(is_bound, pods))
     least = quorum(group)
@@ -147,28 +170,31 @@ def _group(group: PodGroup, pods: Sequence[Pod], jobs: Sequence[Job], pods_of: M
         topology=", ".join(t.key for t in constraints.topology) if constraints else "",
         bound=bound,
         why=why,
-        jobs=tuple(_job(job, pods_of) for job in jobs),
+        jobs=shown,
     )
 
 
-def _job(job: Job, pods_of: Mapping[str, list[Pod]]) -> JobView:
+def _job(job: Job, pods: Iterable[Pod], made: Restarts) -> JobView:
     parallelism = 1 if job.spec.parallelism is None else job.spec.parallelism
     most = job.spec.completions
     attempt = job.metadata.labels.restart_attempt
     return JobView(
         name=job.metadata.name,
-        state=_job_state(job),
+        state=_job_state(job, made),
         expected_pods=parallelism if most is None else min(parallelism, most),
         ready=job.status.ready,
         succeeded=job.status.succeeded,
         attempt=int(attempt) if attempt.isdecimal() else 0,
-        pods=tuple(map(_pod, pods_of.get(job.metadata.uid, []))),
+        restarts=made.of(job),
+        pods=tuple(map(_pod, pods)),
     )
 
 
-def _job_state(job: Job) -> str:
+def _job_state(job: Job, made: Restarts) -> str:
     if job.metadata.deletion_timestamp is not None:
         return "Terminating"
+    if made.is_due(job):
+        return "Restarting"
     if job.is_succeeded:
         return "Complete"
     if job.is_failed:
@@ -180,7 +206,9 @@ def _job_state(job: Job) -> str:
 
 def _pod(pod: Pod) -> PodView:
     why = scheduler_message([pod]) if is_waiting(pod) else _disruption(pod)
-    return PodView(pod.metadata.name, _pod_state(pod), pod.spec.node_name, why)
+    said = pod.metadata.annotations.in_place_restart_attempt or ""
+    attempt = int(said) if said.isascii() and said.isdigit() else None
+    return PodView(pod.metadata.name, _pod_state(pod), pod.spec.node_name, why, attempt)
 
 
 def _pod_state(pod: Pod) -> str:
@@ -202,7 +230,8 @@ def _true(of: Iterable[Condition], type_: str) -> Condition | None:
     return next((c for c in of if c.type == type_ and c.status == "True"), None)
 
 
-def _jobset_state(jobset: JobSet, groups: Sequence[GroupView], pods: Sequence[Pod]) -> str:
+def own_state(jobset: JobSet) -> str:
+    """What the JobSet itself says. Empty: it is active, and its pods say more."""
     if jobset.metadata.deletion_timestamp is not None:
         return "Terminating"
     if jobset.status.terminal_state:
@@ -210,8 +239,12 @@ def _jobset_state(jobset: JobSet, groups: Sequence[GroupView], pods: Sequence[Po
     is_suspended = _true(jobset.status.conditions, conditions.SUSPENDED) is not None
     if jobset.spec.suspend:
         return "Suspended" if is_suspended else "Suspending"
-    if is_suspended:
-        return "Resuming"
+    return "Resuming" if is_suspended else ""
+
+
+def _jobset_state(jobset: JobSet, groups: Sequence[GroupView], pods: Sequence[Pod]) -> str:
+    if own := own_state(jobset):
+        return own
     if any(group.state in ("Waiting", "Missing") for group in groups):
         return "Waiting"
     return "Running" if any(pod.status.phase in ("Running", "Succeeded") for pod in pods) else "Starting"

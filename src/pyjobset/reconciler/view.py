@@ -98,7 +98,7 @@ def view_of(observation: Observation) -> View:
     if gates.WORKLOAD_AWARE_SCHEDULING not in observation.features and jobset.spec.scheduling is not None:
         jobset = msgspec.structs.replace(jobset, spec=msgspec.structs.replace(jobset.spec, scheduling=None))
     by_name = {job.metadata.name: job for job in observation.jobs}
-    restarts = _job_restarts(jobset) if gates.RESTART_JOB in observation.features else {}
+    restarts = job_restarts(jobset) if gates.RESTART_JOB in observation.features else {}
     children: list[Child] = []
     for expected in child_jobs(jobset):
         job = by_name.pop(expected.name, None)
@@ -130,7 +130,7 @@ def _is_outdated(jobset: JobSet, job: Job, job_restarts: int) -> bool:
     )
 
 
-def _job_restarts(jobset: JobSet) -> dict[tuple[str, int], int]:
+def job_restarts(jobset: JobSet) -> dict[tuple[str, int], int]:
     """How often single Jobs were restarted, where they were."""
     return {
         (entry.name, index): restarts
