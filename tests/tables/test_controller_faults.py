@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import timedelta
 
 import msgspec
 import pytest
@@ -13,12 +14,13 @@ from pyjobset.controller.options import Options
 from pyjobset.errors import OutcomeUnknown, Unavailable
 from pyjobset.kube.client import Client
 from pyjobset.kube.requests import Request
+from pyjobset.kube.responses import Response
 from pyjobset.objects import features as gates
 from pyjobset.objects.labels import RESTART_ATTEMPT
 from pyjobset.objects.meta import Manifest
 from pyjobset.reconciler.decision import Decision
 from pyjobset.reconciler.observation import Observation
-from tests.builders import replicated_job
+from tests.builders import NOW, replicated_job
 from tests.controller_world import (
     FAILED,
     GANG,
@@ -135,6 +137,31 @@ def test_a_quota_is_told_and_asked_again_by_one_request_at_a_time() -> None:
             await settled(server, 300)
             assert len(server.names("jobs")) == 200
             assert conditions(server)["Blocked"]["status"] == "False"
+
+    world(case)
+
+
+def test_a_clock_that_is_set_back_during_a_refused_request_puts_off_no_try() -> None:
+    async def case(server: ModelServer) -> None:
+        ahead, refused, full = timedelta(hours=1), 0, True
+
+        def before(request: Request, plural: str) -> Response | None:
+            nonlocal ahead, refused
+            if not (full and request.method == "POST" and plural == "services"):
+                return None
+            refused += 1
+            if refused == 2:  # the first one is news, and is followed by another run all the same
+                ahead = timedelta()
+            return QUOTA
+
+        server.before = before
+        loop = asyncio.get_running_loop()
+        async with controller(server) as manager:
+            manager.reconciler.now = lambda: NOW + ahead + timedelta(seconds=loop.time())
+            server.put("jobsets", manifest())
+            await until(lambda: not ahead)
+            full = False
+            await until(lambda: server.names("jobs"), 20)
 
     world(case)
 

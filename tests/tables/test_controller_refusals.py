@@ -76,6 +76,24 @@ def test_what_is_due_and_no_longer_wanted_is_forgotten() -> None:
     assert [r.kind for r in kept.refusals()] == ["Job"]
 
 
+def test_how_long_it_is_to_the_first_that_is_due() -> None:
+    kept = memory()
+    assert kept.wait_seconds(NOW) is None
+    kept.refuse([JOB_0], QUOTA, NOW + timedelta(seconds=20))
+    kept.refuse([SERVICE], QUOTA, NOW)
+    assert kept.wait_seconds(NOW) == 5
+    assert kept.wait_seconds(NOW + timedelta(seconds=7)) == 0
+
+
+def test_a_clock_that_was_set_back_makes_everything_due() -> None:
+    """The time of the next try was noted an hour ahead."""
+    kept = memory()
+    kept.refuse([JOB_0], QUOTA, NOW + timedelta(hours=1))
+    assert kept.wait_seconds(NOW) == 0
+    kept.forget_unwanted(set(), NOW)
+    assert not kept.refusals()
+
+
 def test_the_same_answer_again_is_no_news() -> None:
     kept = memory()
     kept.refuse([JOB_0], QUOTA, NOW)

@@ -224,9 +224,10 @@ class _Run:
     def _wake_after(self, decision: Decision, applied: Applied, memory: Memory, is_quiet: bool) -> float | None:
         key, reconciler, now = self._key, self._all, asyncio.get_running_loop().time()
         wakes = [] if decision.wake_after_seconds is None else [decision.wake_after_seconds]
-        retry_at = memory.retry_at()
-        if retry_at is not None:
-            wakes.append((retry_at - reconciler.now()).total_seconds())
+        assert self.observation is not None
+        retry_seconds = memory.wait_seconds(self.observation.now)  # the clock may have been set meanwhile
+        if retry_seconds is not None:
+            wakes.append(retry_seconds)
         if applied.is_effective:
             reconciler.counters.effective_runs += 1
             wakes.append(reconciler.pace.gather_seconds(key, now) if is_quiet else 0.0)

@@ -13,6 +13,7 @@ from pyjobset.controller.queue import SLOW_SECONDS, nth_delay
 from pyjobset.errors import ForeignObject, Refused
 from pyjobset.objects.meta import Key
 from pyjobset.reconciler.observation import Refusal
+from pyjobset.reconciler.refusals import is_due
 
 MESSAGE_LENGTH_MAX = 1024
 """Longer answers are cut: some list hundreds of failures, and conditions and events are bounded."""
@@ -54,7 +55,7 @@ class Memory:
     def forget_unwanted(self, wanted: Collection[Target], now: datetime) -> None:
         """Those that are due, so that decide was free to ask for them again, and did not."""
         for target, refusal in list(self._refusals.items()):
-            if refusal.retry_at <= now and target not in wanted:
+            if is_due(refusal, now) and target not in wanted:
                 self.accept(target)
 
     def freed(self, target: Target) -> bool:
@@ -73,8 +74,11 @@ class Memory:
         """The refusals as people are told about them: another try with the same answer is no news."""
         return frozenset(replace(r, retry_at=_LONG_AGO) for r in self._refusals.values())
 
-    def retry_at(self) -> datetime | None:
-        return min((r.retry_at for r in self._refusals.values()), default=None)
+    def wait_seconds(self, now: datetime) -> float | None:
+        """Until the first of them is due; None without any."""
+        refusals = self._refusals.values()
+        waits = (0.0 if is_due(r, now) else (r.retry_at - now).total_seconds() for r in refusals)
+        return min(waits, default=None)
 
 
 class Refusals:

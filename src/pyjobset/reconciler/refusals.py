@@ -28,10 +28,13 @@ _REASONS = {
 
 
 def held_back(refusals: Sequence[Refusal], now: datetime) -> Mapping[tuple[str, str], datetime]:
-    """(kind, name) of the objects that are left alone, and until when. A time that is too far away was taken from a
-    clock that has been set back since."""
-    latest = now + timedelta(seconds=WAIT_SECONDS_MAX)
-    return {(r.kind, r.name): r.retry_at for r in refusals if now < r.retry_at <= latest}
+    """(kind, name) of the objects that are left alone, and until when."""
+    return {(r.kind, r.name): r.retry_at for r in refusals if not is_due(r, now)}
+
+
+def is_due(refusal: Refusal, now: datetime) -> bool:
+    """A time that is too far away was taken from a clock that has been set back since: it has come."""
+    return not now < refusal.retry_at <= now + timedelta(seconds=WAIT_SECONDS_MAX)
 
 
 def without_refused(
