@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from pyjobset.cli.template_fields import field_problems
+from pyjobset.cli.template_fields import _objects, field_problems
+from pyjobset.rules.durations import counts_seconds
+from pyjobset.rules.parse import wrong_type
 
 JOB = "spec.replicatedJobs[0].template"
 POD = f"{JOB}.spec.template.spec"
@@ -118,3 +120,20 @@ def test_hostile_input_is_bounded() -> None:
         deep = [deep]
     assert [p.path for p in field_problems({"spec": deep})] == ["spec"]
     assert len(field_problems({"spec": {f"f{number}": 1 for number in range(100_000)}})) == 100
+
+
+def test_every_field_that_counts_seconds_says_what_to_write() -> None:
+    """By the names that the CRD has: probes, tolerations, deadlines, projected tokens."""
+    numbers = {name for fields in _objects() for name, held in fields.items() if held == "i"}
+    counting = sorted(name for name in numbers if counts_seconds(name))
+    assert {"activeDeadlineSeconds", "periodSeconds", "tolerationSeconds"} <= set(counting)
+    for name in counting:
+        hint = wrong_type("an integer", "5m", f"spec.replicatedJobs[0].template.spec.{name}").hint
+        assert hint == "write 300: the field counts seconds", name
+    assert [name for name in numbers if "second" in name.lower() and name not in counting] == []
+
+
+def test_a_duration_in_a_template() -> None:
+    (problem,) = field_problems({"spec": container(livenessProbe={"periodSeconds": "1m30s"})})
+    assert problem.path == f"{POD}.containers[0].livenessProbe.periodSeconds"
+    assert problem.hint == "write 90: the field counts seconds"

@@ -16,6 +16,7 @@ import msgspec
 from pyjobset.errors import InvalidSpec, Problem
 from pyjobset.objects.jobset import API_VERSION, KIND, JobSet
 from pyjobset.rules import registry
+from pyjobset.rules.durations import counts_seconds, seconds
 from pyjobset.rules.fields import Field, Fields, fields_of, hint_for_unknown
 from pyjobset.rules.rule import Rule, child, kind_of
 
@@ -281,7 +282,8 @@ class _Walk:
             self._report(registry.TOO_SMALL, value, f"must be {least} or more")
 
     def _wrong_type(self, expected: str, value: Any) -> None:
-        problem = wrong_type("an object" if expected == "a map" else expected, value, "")
+        field = next((key for key in reversed(self._trail) if isinstance(key, str)), "")
+        problem = wrong_type("an object" if expected == "a map" else expected, value, field)
         self._report(registry.WRONG_TYPE, value, problem.message, problem.hint)
 
     def _is_too_deep(self) -> bool:
@@ -338,7 +340,7 @@ def wrong_type(expected: str, value: Any, path: str) -> Problem:
     if expected == "a string":
         hint = _quoted(value)
     elif expected in ("an integer", "a number"):
-        hint = _unquoted(value)
+        hint = (_in_seconds(value) if counts_seconds(path.rpartition(".")[2]) else "") or _unquoted(value)
     return registry.WRONG_TYPE.at(path, value, f"must be {expected}, not {kind_of(value)}", hint)
 
 
@@ -355,6 +357,13 @@ def _quoted(value: object) -> str:
     if isinstance(value, bool):
         return f'put it in quotes: "{str(value).lower()}"'
     return f'put it in quotes: "{value}"' if isinstance(value, int | float) and abs(value) < 2**63 else ""
+
+
+def _in_seconds(value: object) -> str:
+    meant = seconds(value) if isinstance(value, str) else None
+    if meant is None:
+        return ""
+    return f"write {meant}: the field counts seconds" if meant.denominator == 1 else "write a whole number of seconds"
 
 
 def _unquoted(value: object) -> str:
