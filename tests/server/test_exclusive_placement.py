@@ -84,9 +84,63 @@ def test_each_job_has_a_rack_of_its_own(lab: Lab) -> None:
     message = wait_for(lambda: refusal(lab, "fifth-w-0"), "the followers wait", 60)
     assert "mpod.kb.io" in message
     assert "is not scheduled yet" in message
+    told = wait_for(lambda: told_of_leaders(lab, "fifth", "False"), "the fifth JobSet says that it waits", 60)
+    assert told["reason"] == "LeaderUnschedulable"
+    assert told["message"].startswith("Job fifth-w-0 waits for a domain of its own: 0/")
     lab.run("delete", "jobset", "js", "--wait=false")
     lab.wait_running(4, "fifth", 120)
     have_a_rack_each(lab, 1, "fifth")
+    assert wait_for(lambda: told_of_leaders(lab, "fifth", "True"), "it says that it waits no more", 30)
+
+
+def told_of_leaders(lab: Lab, name: str, status: str) -> Object:
+    condition_ = condition(lab.get("jobset", name), "LeadersScheduled")
+    assert condition_.get("status") == status, condition_
+    return condition_
+
+
+def test_late_pods_are_placed_when_their_leader_is_gone(lab: Lab) -> None:
+    """Index 0 is done and its pod removed. A later index and the replacement of a failed pod go beside the others; when
+    no other is left, the next one leads, and all that follow are beside it."""
+    make_racks(lab, 2, cpu="8")
+    lab.apply(exclusive("js", lab.job("w", pods=3, parallelism=3, completions=9, backoffLimit=20)))
+    first = lab.wait_running(3)
+    (rack,) = racks(lab)["js-w-0"]
+    indexes = {p["metadata"]["annotations"][INDEX]: p["metadata"]["name"] for p in lab.of("pods")}
+    lab.note([indexes["0"]], "plane.pyjobset/run-for", "1s")
+
+    def is_done() -> bool:
+        done = lab.get("job", "js-w-0")["status"].get("completedIndexes", "")
+        assert done == "0", done
+        return True
+
+    wait_for(is_done, "index 0 is done", 60)
+    lab.run("delete", "pod", indexes["0"], "--wait=false")
+    lab.run("delete", "pod", indexes["1"], "--wait=false")
+
+    def runs(indexes: set[str]) -> dict[str, Object]:
+        found = {
+            p["metadata"]["annotations"][INDEX]: p
+            for p in lab.of("pods")
+            if p["status"]["phase"] == "Running" and "deletionTimestamp" not in p["metadata"]
+        }
+        assert set(found) == indexes, f"{set(found)}: {refusal(lab, 'js-w-0')}"
+        return found
+
+    pods = wait_for(lambda: runs({"1", "2", "3"}), "the others run on, a new one and a replacement with them", 90)
+    assert pods["1"]["metadata"]["name"] not in first
+    assert racks(lab)["js-w-0"] == {rack}
+    assert {bool(p["spec"].get("affinity")) for p in pods.values()} == {False}
+
+    lab.run("delete", "pods", "--all", "--wait=false")
+    again = wait_for(lambda: runs({"1", "2", "3"}), "all run again", 120)
+    assert not {p["metadata"]["uid"] for p in again.values()} & {p["metadata"]["uid"] for p in pods.values()}
+    assert "podAntiAffinity" in min(again.values(), key=created)["spec"]["affinity"], "the first of them leads"
+    assert len(racks(lab)["js-w-0"]) == 1
+
+
+def created(pod: Object) -> str:
+    return str(pod["metadata"]["creationTimestamp"])
 
 
 def refusal(lab: Lab, job: str) -> str:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
@@ -81,6 +81,10 @@ class Kubelet:
                 del self._agents[pod]
                 if code not in (0, 128 + SIGTERM):
                     self.start(pod, **environment)
+
+    def are_gone(self, pods: Collection[str]) -> bool:
+        self.sync()
+        return not set(pods) & set(self._agents)
 
     def kill(self, pod: str, number: int) -> None:
         self._agents[pod][0].send_signal(number)
@@ -226,6 +230,47 @@ def test_a_failed_job_recreates_the_pods_and_the_attempts_go_on(cluster: Cluster
     assert wait_for(all_started, "the attempt after the restart", 60)
     assert attempts(cluster)[1] == 1
     assert {(pod, code) for pod, code in kubelet.exits if pod in old} == {(pod, 128 + SIGTERM) for pod in old}
+
+
+def test_a_suspension_is_no_restart(cluster: Cluster, kubelet: Kubelet) -> None:
+    """A JobSet that may not restart at all is suspended and resumed, in its first attempt and, where it may restart
+    once, in its second."""
+    example(cluster, "main-container.yaml", maxRestarts=1)
+    worker = {"WORKER_COMMAND": WORKER, "SHELL": "/bin/sh"}
+
+    def all_started(names: list[str], times: int) -> bool:
+        kubelet.sync()
+        assert {kubelet.starts(pod) for pod in names} == {times}, kubelet.logs()
+        return True
+
+    def suspend(old: dict[str, str]) -> dict[str, str]:
+        """The pods that come after it, with their agents."""
+        cluster.run("patch", "jobset", "js", "--type=merge", "-p", '{"spec":{"suspend":true}}')
+        assert wait_for(lambda: not cluster.all("pods"), "all pods are gone", 60)
+        for pod in old:
+            kubelet.kill(pod, SIGTERM)
+        wait_for(lambda: kubelet.are_gone(old), "their agents are gone")
+        cluster.run("patch", "jobset", "js", "--type=merge", "-p", '{"spec":{"suspend":false}}')
+        new = pods(cluster, 4)
+        for pod in new:
+            kubelet.start(pod, **worker)
+        return new
+
+    first = pods(cluster, 4)
+    for pod in first:
+        kubelet.start(pod, **worker)
+    wait_for(lambda: all_started(list(first), 1), "the first attempt", 60)
+    assert attempts(cluster) == (None, 0)
+    second = suspend(first)
+    wait_for(lambda: all_started(list(second), 1), "the first attempt again", 60)
+    assert attempts(cluster) == (None, 0)
+    kubelet.end_worker(min(second), 3)
+    wait_for(lambda: all_started(list(second), 2), "the restart", 90)
+    assert attempts(cluster) == (0, 1)
+    third = suspend(second)
+    wait_for(lambda: all_started(list(third), 1), "the second attempt again", 60)
+    assert attempts(cluster) == (0, 1)
+    assert "Failed" not in {c["type"] for c in cluster.get("jobset", "js")["status"]["conditions"]}
 
 
 def test_sidecars_hold_the_startup_probe_and_a_bypass_ends_it(cluster: Cluster, kubelet: Kubelet) -> None:

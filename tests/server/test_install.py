@@ -386,8 +386,11 @@ async def loses_races(client: Client, caches: Caches) -> None:
         "name": "placed-w-0-1-",
         "labels": raw["metadata"]["labels"],
         "annotations": {TOPOLOGY: RACK, INDEX: "1"},
+        "job": raw["metadata"]["ownerReferences"][0]["name"],
         "ownerUid": raw["metadata"]["ownerReferences"][0]["uid"],
         "spec": {},
     }
     leaders, follower = Leaders(client, caches), msgspec.convert(sent, Placed)
-    assert (await leaders.node(await leaders.leader(follower), RACK)).metadata.name == leader.spec.node_name
+    found = await leaders.leader(follower)
+    assert found is not None
+    assert (await leaders.node(found, RACK)).metadata.name == leader.spec.node_name

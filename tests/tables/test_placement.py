@@ -1,6 +1,7 @@
 """Exclusive placement in the reconciler: who follows a leader, who of them is wrong, and how they are replaced."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ from pyjobset.reconciler.decide import decide, needs_nodes, needs_pods
 from pyjobset.reconciler.decision import Decision, Delete, Patch
 from pyjobset.reconciler.observation import Observation
 from pyjobset.reconciler.placement import is_exclusive
-from tests.builders import TinyServer, jobset, replicated_job, with_status
+from tests.builders import TinyServer, calls, jobset, replicated_job, with_status
 
 RACK = "topology.kubernetes.io/rack"
 TOPOLOGY, STRATEGY = labels.EXCLUSIVE_TOPOLOGY, labels.NODE_SELECTOR
@@ -250,3 +251,135 @@ def test_a_label_with_an_empty_value_is_a_domain() -> None:
     known = (msgspec.convert({"metadata": {"name": "n", "labels": {RACK: ""}}}, Node),)
     pods = (pod(server, A, 0, "n"), pod(server, A, 1), pod(server, A, 2, selector={RACK: ""}))
     assert [action.name for action in decided(server, *pods, known=known).actions] == [f"{A}-1"]
+
+
+# A Job that waits for a domain
+
+
+WORDS = "0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules."
+
+
+def waiting(
+    server: TinyServer, job: str, index: int = 0, *, seconds: int = 60, message: str = WORDS, **more: Any
+) -> Pod:
+    """Its pod, of which the scheduler has been saying so for as long."""
+    since = (server.now - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    told = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    more = {"phase": "Pending", "conditions": [{**told, "lastTransitionTime": since}], **more}
+    return pod(server, job, index, **more)
+
+
+def leaders_scheduled(decision: Decision) -> tuple[str, str, str]:
+    assert decision.status is not None
+    (found,) = [c for c in decision.status.conditions if c.type == "LeadersScheduled"]
+    return found.status, found.reason, found.message
+
+
+def test_a_job_that_waits_for_a_domain_is_told() -> None:
+    server = running()
+    pods = (pod(server, A, 0, "n0"), waiting(server, B))
+    decision = decided(server, *pods)
+    message = f"Job {B} waits for a domain of its own: {WORDS}"
+    assert leaders_scheduled(decision) == ("False", "LeaderUnschedulable", message)
+    assert [(e.type, e.reason, e.message) for e in decision.events] == [("Warning", "LeaderUnschedulable", message)]
+    server.apply(decision)
+    again = decided(server, *pods)
+    assert (again.status, again.events, again.actions, again.wake_after_seconds) == (None, (), (), None)
+    reworded = decided(server, pods[0], waiting(server, B, message="another"))
+    assert (leaders_scheduled(reworded)[2][-7:], reworded.events) == ("another", ()), "the words alone are no event"
+    placed = decided(server, pods[0], pod(server, B, 0, "n1"))
+    assert leaders_scheduled(placed)[:2] == ("True", "AllLeadersScheduled")
+    assert [(e.type, e.reason) for e in placed.events] == [("Normal", "AllLeadersScheduled")]
+    server.apply(placed)
+    assert decided(server, pods[0], pod(server, B, 0, "n1")).status is None
+
+
+def test_several_that_wait_are_a_number() -> None:
+    server = running()
+    decision = decided(server, waiting(server, A), waiting(server, B, message="another"))
+    assert leaders_scheduled(decision)[2] == f"Job {A} waits for a domain of its own: {WORDS}; 2 of 2 Jobs wait"
+
+
+@pytest.mark.parametrize(
+    "pods_of_b",
+    [
+        pytest.param(lambda s: [pod(s, B, 0, "n1")], id="placed"),
+        pytest.param(lambda s: [pod(s, B, 0, phase="Pending")], id="the scheduler has not spoken"),
+        pytest.param(lambda _: [], id="no pod"),
+        pytest.param(lambda s: [waiting(s, B, deleted=True)], id="on its way out"),
+        pytest.param(lambda s: [pod(s, B, 0, "n1"), waiting(s, B, 1)], id="a follower that does not fit"),
+        pytest.param(lambda s: [waiting(s, B, notes={STRATEGY: "true"})], id="by node selector"),
+        pytest.param(lambda s: [waiting(s, B, owner="somebody")], id="of somebody else"),
+        pytest.param(
+            lambda s: [
+                pod(s, B, 0, phase="Pending", conditions=[{"type": "PodScheduled", "status": "False", "reason": "X"}])
+            ],
+            id="gated",
+        ),
+    ],
+)
+def test_of_others_nothing_is_said(pods_of_b: Any) -> None:
+    server = running()
+    decision = decided(server, pod(server, A, 0, "n0"), *pods_of_b(server))
+    assert (decision.events, decision.wake_after_seconds) == ((), None)
+    stored = decision.status.conditions if decision.status is not None else ()
+    assert "LeadersScheduled" not in [c.type for c in stored]
+
+
+def test_a_pod_that_leads_late_waits_as_well() -> None:
+    server = running()
+    done = pod(server, B, 0, "n1", phase="Succeeded")
+    decision = decided(server, pod(server, A, 0, "n0"), done, waiting(server, B, 7))
+    assert leaders_scheduled(decision)[1] == "LeaderUnschedulable"
+
+
+def test_it_is_told_after_a_moment() -> None:
+    """After a restart the last pods of the old Job are on their way out of the domain."""
+    server = running()
+    early = decided(server, pod(server, A, 0, "n0"), waiting(server, B, seconds=4))
+    assert (early.events, early.wake_after_seconds) == ((), 6)
+    at_last = decided(server, pod(server, A, 0, "n0"), waiting(server, B, seconds=10))
+    assert leaders_scheduled(at_last)[0] == "False"
+
+
+def test_what_was_said_lasts_until_each_job_is_placed_again() -> None:
+    server = running()
+    server.apply(decided(server, pod(server, A, 0, "n0"), waiting(server, B)))
+    between = decided(server, pod(server, A, 0, "n0"))
+    assert between.status is None, "its pod is being made again"
+    server.finish(B)
+    assert leaders_scheduled(decided(server, pod(server, A, 0, "n0")))[0] == "True"
+
+
+def test_a_suspended_jobset_waits_for_no_domain() -> None:
+    server = running()
+    server.apply(decided(server, pod(server, A, 0, "n0"), waiting(server, B)))
+    server.jobset = msgspec.structs.replace(
+        server.jobset, spec=msgspec.structs.replace(server.jobset.spec, suspend=True)
+    )
+    decision = server.step()
+    assert leaders_scheduled(decision)[:2] == ("False", "JobSetSuspended")
+    assert "JobSetSuspended" not in [e.reason for e in decision.events]
+
+
+def test_a_jobset_that_ceases_to_be_exclusive_waits_for_nothing() -> None:
+    server = running()
+    server.apply(decided(server, pod(server, A, 0, "n0"), waiting(server, B)))
+    server.jobset = msgspec.structs.replace(
+        server.jobset, metadata=msgspec.structs.replace(server.jobset.metadata, annotations={})
+    )
+    assert leaders_scheduled(decide(server.observe(pods=())))[0] == "True"
+
+
+def test_looking_for_who_waits_costs_each_pod_the_same() -> None:
+    def cost(jobs: int) -> int:
+        job = replicated_job("w", replicas=jobs, pods=2)
+        made = jobset(job)
+        made = msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, annotations=ASKED))
+        server = TinyServer(made)
+        server.settle()
+        pods = [waiting(server, f"js-w-{i}") for i in range(jobs)]
+        observation = observed(server, *pods)
+        return calls(lambda: decide(observation))
+
+    assert cost(200) < 11 * cost(20)

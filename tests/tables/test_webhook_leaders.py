@@ -57,6 +57,10 @@ def node(name: str = "n1", **found: str) -> Manifest:
     return {"metadata": {"name": name, "uid": name, "resourceVersion": "5", "labels": {**found}}}
 
 
+def job(uid: str = "job", **indexes: str) -> Manifest:
+    return {"metadata": {"name": "js-w-0", "namespace": "ns", "uid": uid}, "status": {"active": 1, **indexes}}
+
+
 class Server:
     """Answers each request with what `answer` makes of it, and remembers them."""
 
@@ -85,6 +89,8 @@ def of_pods(*found: Manifest, nodes: Manifest | None = None) -> Callable[[Reques
     def answer(request: Request) -> Any:
         if "/nodes/" in request.path:
             return nodes or failure(404, "NotFound", "nodes not found", "n1")
+        if "/jobs/" in request.path:
+            return job()
         return {"metadata": {"resourceVersion": "9"}, "items": list(found)}
 
     return answer
@@ -94,7 +100,7 @@ def follower(**marks: str) -> Placed:
     """As the webhook reads it."""
     found = {labels.JOB_KEY: KEY, labels.RESTART_ATTEMPT: "0", **marks}
     annotations = {labels.EXCLUSIVE_TOPOLOGY: RACK, labels.COMPLETION_INDEX: "1"}
-    return Placed("ns", "js-w-0-1-", found, annotations, "job", pods._Spec())
+    return Placed("ns", "js-w-0-1-", found, annotations, "js-w-0", "job", pods._Spec())
 
 
 async def caches(client: Client, *, known: tuple[Manifest, ...] = (), nodes: tuple[Manifest, ...] = ()) -> Caches:
@@ -140,6 +146,7 @@ def refused(answer: Callable[[Request], Any], **marks: str) -> str:
 def test_what_the_caches_know_is_not_asked_for() -> None:
     async def case(lookup: Leaders, _: Caches) -> None:
         leader = await lookup.leader(follower())
+        assert leader is not None
         assert leader.metadata.name == "js-w-0-0-0"
         assert (await lookup.node(leader, RACK)).metadata.labels[RACK] == "r1"
 
@@ -148,12 +155,14 @@ def test_what_the_caches_know_is_not_asked_for() -> None:
 
 @pytest.mark.parametrize(
     "known",
-    [(), (pod(node=""),), (pod(1),), (pod(phase="Failed"),), (pod(attempt="1"),), (pod(uid="another"),)],
+    [(), (pod(node=""),), (pod(1, ""),), (pod(phase="Failed"),), (pod(attempt="1"),), (pod(uid="another"),)],
     ids=["nothing", "unscheduled", "a follower", "failed", "another attempt", "another Job"],
 )
 def test_what_the_caches_do_not_know_is_one_question(known: tuple[Manifest, ...]) -> None:
     async def case(lookup: Leaders, _: Caches) -> None:
-        assert (await lookup.leader(follower())).spec.node_name == "n7"
+        leader = await lookup.leader(follower())
+        assert leader is not None
+        assert leader.spec.node_name == "n7"
 
     (request,) = asked(of_pods(pod(node="n7")), case, known=known)
     assert request.path == "/api/v1/namespaces/ns/pods"
@@ -162,6 +171,62 @@ def test_what_the_caches_do_not_know_is_one_question(known: tuple[Manifest, ...]
         "jobset.sigs.k8s.io/restart-attempt=0",
         "batch.kubernetes.io/job-completion-index=0",
     }
+
+
+DONE = pod(phase="Succeeded")
+
+
+@pytest.mark.parametrize(
+    ("known", "listed", "stored", "expected", "questions"),
+    [
+        pytest.param((DONE, pod(3)), (), job(), 3, [], id="beside one that is placed, without a question"),
+        pytest.param((DONE, pod(3, "")), (), job(), None, [], id="none is placed: it leads"),
+        pytest.param((DONE, pod(3, phase="Failed")), (), job(), None, [], id="none that is live is placed"),
+        pytest.param((pod(3),), (), job(completedIndexes="0"), 3, ["jobs"], id="the leader's pod is gone"),
+        pytest.param((pod(3),), (), job(completedIndexes="0-2,5"), 3, ["jobs"], id="of many"),
+        pytest.param((pod(3),), (), job(failedIndexes="0,4"), 3, ["jobs"], id="failed for good"),
+        pytest.param((), (), job(completedIndexes="0"), None, ["pods", "jobs"], id="no pod is left"),
+        pytest.param((), (DONE,), job(), None, ["pods"], id="a leader that the cache does not show has succeeded"),
+        pytest.param((pod(3),), (pod(),), job(completedIndexes="1-9"), 0, ["jobs", "pods"], id="index 0 is not over"),
+        pytest.param(
+            (pod(3),), (), job(completedIndexes="10"), "not exist yet", ["jobs", "pods", "jobs"], id="10 is not 0"
+        ),
+        pytest.param((), (), job("other", completedIndexes="0"), "not exist yet", ["pods", "jobs"], id="another Job"),
+        pytest.param((), (pod(node=""),), job(), "not scheduled yet", ["pods"], id="a leader that waits is not over"),
+        pytest.param(
+            (), (), failure(404, "NotFound", "jobs not found", "js-w-0"), "Job js-w-0 does not exist", ["pods", "jobs"],
+            id="its Job is gone",
+        ),
+    ],
+)  # fmt: skip
+def test_a_late_pod(
+    known: tuple[Manifest, ...], listed: tuple[Manifest, ...], stored: Any, expected: Any, questions: list[str]
+) -> None:
+    def answer(request: Request) -> Any:
+        return stored if "/jobs/" in request.path else of_pods(*listed)(request)
+
+    async def case(lookup: Leaders, _: Caches) -> None:
+        if isinstance(expected, str):
+            with pytest.raises(NotYet, match=expected):
+                await lookup.leader(follower())
+            return
+        found = await lookup.leader(follower())
+        assert (None if found is None else found.metadata.name) == (
+            None if expected is None else f"js-w-0-{expected}-0"
+        )
+
+    requests = asked(answer, case, known=known)
+    assert [request.path.split("/namespaces/ns/")[1].split("/")[0] for request in requests] == questions
+
+
+def test_a_name_cannot_change_the_question() -> None:
+    hostile = msgspec.structs.replace(follower(), job="../../secrets/x")
+
+    async def case(lookup: Leaders, _: Caches) -> None:
+        with pytest.raises(NotYet, match="does not exist yet"):
+            await lookup.leader(hostile)
+
+    assert [request.path for request in asked(of_pods(), case)] == ["/api/v1/namespaces/ns/pods"]
 
 
 @pytest.mark.parametrize("what", ["no cache", "not synced", "behind"])
@@ -174,7 +239,9 @@ def test_a_cache_that_may_be_stale_is_not_asked(what: str) -> None:
             known.pods.is_synced = False
         else:
             known.pods.problem = Unavailable("the watch broke")
-        assert (await lookup.leader(follower())).spec.node_name == "n7"
+        leader = await lookup.leader(follower())
+        assert leader is not None
+        assert leader.spec.node_name == "n7"
 
     assert len(asked(of_pods(pod(node="n7")), case, known=(pod(),))) == 1
 

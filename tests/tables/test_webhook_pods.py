@@ -64,11 +64,15 @@ class Found:
     labels: Manifest = field(default_factory=lambda: {RACK: "r7"})
     why: str = ""
     asked: list[str] = field(default_factory=list)
+    is_over: bool = False
+    """No leader will come: the first of `pods` that has a node is followed."""
 
-    async def leader(self, follower: Placed) -> Pod:
+    async def leader(self, follower: Placed) -> Pod | None:
         self.asked.append("leader")
         if self.why:
             raise NotYet(self.why)
+        if self.is_over:
+            return next((pod for pod in self.pods if pod.spec.node_name), None)
         return chosen(follower, self.pods)
 
     async def node(self, leader: Pod, topology: str) -> Node:
@@ -236,8 +240,7 @@ def test_a_node_without_the_label_has_no_followers() -> None:
         ([stored(node="")], "is not scheduled yet"),
         ([stored(deleted=True)], "does not exist yet"),
         ([stored(phase="Failed")], "does not exist yet"),
-        ([stored(phase="Succeeded")], ""),  # its Job will not make another
-        ([stored(phase="Succeeded", deleted=True)], ""),
+        ([stored(phase="Succeeded")], "does not exist yet"),  # it is asked whether there will be another
         ([stored(phase="Succeeded", node="n0", name="b"), LEADER], ""),
         ([stored(1, phase="Succeeded")], "does not exist yet"),
         ([stored(1)], "does not exist yet"),
@@ -251,7 +254,6 @@ def test_a_node_without_the_label_has_no_followers() -> None:
         "terminating",
         "failed",
         "succeeded",
-        "succeeded and terminating",
         "succeeded and running",
         "a follower that succeeded",
         "follower",
@@ -288,6 +290,30 @@ def test_a_follower_without_a_selector_is_refused_without_a_question(selector: M
     assert lookup.asked == []
 
 
+def test_where_index_0_is_over_a_pod_goes_beside_another_of_its_job() -> None:
+    lookup = Found([stored(2, node=""), stored(3, node="n3")], is_over=True)
+    made = mutated(pod(7), lookup)
+    assert made["spec"]["nodeSelector"] == {RACK: "r7"}
+    assert "affinity" not in made["spec"]
+    assert lookup.asked == ["leader", f"{RACK} of n3"]
+    assert asked(pods.validate, made, lookup)["allowed"]
+
+
+def test_where_no_other_is_placed_it_leads() -> None:
+    """The scheduler puts those that lead together into one domain, and that is their own."""
+    lookup = Found([stored(2, node="")], is_over=True)
+    made, leader = mutated(pod(7), lookup), mutated(pod())
+    assert made["spec"]["affinity"] == leader["spec"]["affinity"]
+    assert "nodeSelector" not in made["spec"]
+    assert made["metadata"]["labels"][labels.PRIORITY] == "0"
+    assert asked(pods.validate, made, lookup)["allowed"]
+    placed = Found([stored(2)], is_over=True)
+    refusal = asked(pods.validate, made, placed)
+    assert f"no node selector {RACK}" in refusal["status"]["message"], "another one was placed meanwhile"
+    assert asked(pods.validate, pod(7, nodeSelector={RACK: "r7"}), lookup)["allowed"], "and was gone meanwhile"
+
+
+@pytest.mark.parametrize("judge", [pods.mutate, pods.validate], ids=["mutate", "validate"])
 @pytest.mark.parametrize(
     ("made", "why"),
     [
@@ -296,10 +322,12 @@ def test_a_follower_without_a_selector_is_refused_without_a_question(selector: M
         (pod(1, marks={labels.JOB_KEY: ""}), f"no label {labels.JOB_KEY}"),
     ],
 )
-def test_pods_that_no_leader_can_be_found_for(made: Manifest, why: str) -> None:
-    response = asked(pods.mutate, made, Found([LEADER]))
+def test_pods_that_no_leader_can_be_found_for(judge: Any, made: Manifest, why: str) -> None:
+    lookup = Found(is_over=True)
+    response = asked(judge, made, lookup)
     assert response["allowed"] is False
     assert why in response["status"]["message"]
+    assert lookup.asked == []
 
 
 # None of our business

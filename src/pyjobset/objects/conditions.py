@@ -10,6 +10,7 @@ RESTARTING_JOBSET = "RestartingJobSet"
 POD_GROUPS_SCHEDULED = "PodGroupsScheduled"  # ours (decision 26)
 SCHEDULING_DEGRADED = "SchedulingDegraded"  # ours (decision 22)
 EXCLUSIVE_PLACEMENT_DEGRADED = "ExclusivePlacementDegraded"  # ours: followers cannot be put beside their leader
+LEADERS_SCHEDULED = "LeadersScheduled"  # ours: Jobs of exclusive placement wait for a free domain
 BLOCKED = "Blocked"  # ours (decisions 11 to 13, 33): the API server refuses an object that the JobSet needs
 
 # Condition reasons
@@ -39,6 +40,8 @@ POD_GROUP_INCOMPLETE = "PodGroupIncomplete"
 POD_GROUP_PREEMPTED = "PodGroupPreempted"
 POD_GROUP_QUORUM_OUT_OF_REACH = "PodGroupQuorumOutOfReach"
 POD_GROUP_TERMINATING = "PodGroupTerminating"
+ALL_LEADERS_SCHEDULED = "AllLeadersScheduled"
+LEADER_UNSCHEDULABLE = "LeaderUnschedulable"
 SUSPENDED_JOBS = "SuspendedJobs"
 RESUME_JOBS = "ResumeJobs"
 

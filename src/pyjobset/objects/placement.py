@@ -35,7 +35,7 @@ def leaders(pods: Iterable[Pod]) -> tuple[Pod, ...]:
     return tuple(pod for pod in pods if pod.is_live and pod.metadata.annotations.completion_index == LEADER_INDEX)
 
 
-def finished_leaders(pods: Iterable[Pod]) -> tuple[Pod, ...]:
-    """Those that led until they succeeded. Their Job makes no other, so a pod that comes later follows them."""
+def has_finished_leader(pods: Iterable[Pod]) -> bool:
+    """One led until it succeeded: its Job makes no other."""
     of_index = (pod for pod in pods if pod.metadata.annotations.completion_index == LEADER_INDEX)
-    return tuple(pod for pod in of_index if pod.status.phase == "Succeeded")
+    return any(pod.status.phase == "Succeeded" for pod in of_index)

@@ -25,7 +25,7 @@ from pyjobset.reconciler.decision import Decision
 from pyjobset.reconciler.execution import execution
 from pyjobset.reconciler.failure import failure
 from pyjobset.reconciler.gangs import gangs, suspended_gangs
-from pyjobset.reconciler.in_place import in_place, is_in_place
+from pyjobset.reconciler.in_place import after_stop, in_place, is_in_place
 from pyjobset.reconciler.jobs import (
     create_jobs,
     replace_jobs,
@@ -36,7 +36,7 @@ from pyjobset.reconciler.jobs import (
 )
 from pyjobset.reconciler.observation import Observation
 from pyjobset.reconciler.outcome import NOTHING, ConditionChange, Outcome
-from pyjobset.reconciler.placement import is_exclusive, placement
+from pyjobset.reconciler.placement import is_exclusive, placement, suspended_placement
 from pyjobset.reconciler.refusals import blocked, oversized, without_refused
 from pyjobset.reconciler.scheduling import drop_groups, sync_groups
 from pyjobset.reconciler.service import service
@@ -123,6 +123,9 @@ def _progress(view: View, counts: Counts, status: JobSetStatus) -> tuple[Outcome
         return failed, counted
     if failed.conditions:
         return failed + _restart_over(view, words.JOBSET_FAILED), status
+    stopped = after_stop(view, status)
+    if stopped != status:
+        return failed, stopped
     run = execution(view, status)
     if run.must_be_stored:
         return failed + (_suspension() if view.is_suspended else _resumption()), run.status
@@ -145,6 +148,7 @@ def _suspended(view: View) -> Outcome:
         + drop_groups(view)
         + kept
         + suspended_gangs(view)
+        + suspended_placement(view)
         + _restart_over(view, words.JOBSET_SUSPENDED)
         + _suspension()
     )

@@ -15,10 +15,11 @@ from msgspec import UNSET
 from pyjobset.objects import conditions as words
 from pyjobset.objects import features as gates
 from pyjobset.objects.batch import Job
-from pyjobset.objects.jobset import FailurePolicyRule, JobSetStatus, ReplicatedJobStatus
+from pyjobset.objects.jobset import FailurePolicyRule, JobSetStatus
 from pyjobset.reconciler.decision import Event, Reason
 from pyjobset.reconciler.execution import restarted
 from pyjobset.reconciler.outcome import NOTHING, ConditionChange, Outcome, failed
+from pyjobset.reconciler.restarts import counted
 from pyjobset.reconciler.view import Child, State, View
 from pyjobset.rules.patterns import is_found
 
@@ -56,8 +57,8 @@ def failure(view: View, status: JobSetStatus) -> Result:
         return failed(words.FAILED_JOBS, message), status
     unread: list[Reason] = []
     for match in _matches(policy.rules, failures, unread):
-        outcome, counted = _follow(view, status, match)
-        return outcome + Outcome(reasons=tuple(unread)), counted
+        outcome, followed = _follow(view, status, match)
+        return outcome + Outcome(reasons=tuple(unread)), followed
     raise AssertionError("the default rule matches every failed Job")
 
 
@@ -110,37 +111,36 @@ def _possible(action: str, view: View) -> str:
 def _restart_jobset(view: View, status: JobSetStatus, match: _Match, *, counts: bool) -> Result:
     if counts and _is_used_up(view, status):
         return _used_up(match.first), status
-    counted = restarted(view, status)
-    counted = msgspec.structs.replace(
-        counted,
+    after = msgspec.structs.replace(
+        restarted(view, status),
         # Above what the failed Jobs have, also where somebody has set the status back: else they would never go.
         restarts=max(status.restarts, *(child.attempt for child in match.children)) + 1,
         restarts_count_towards_max=status.restarts_count_towards_max + counts,
     )
-    attempt = _attempt(view, counted) if counts else f"attempt {counted.restarts}, which does not count"
+    attempt = _attempt(view, after) if counts else f"attempt {after.restarts}, which does not count"
     message = f"restarting jobset, {attempt} {_first(match.first)}"
     reason = f"{words.FAILURE_POLICY_PREFIX}{match.rule.name}" if match.rule.name else words.DEFAULT_FAILURE_POLICY
     change = ConditionChange(words.RESTARTING_JOBSET, "True", reason, message, is_warning=True)
     # Of its own: the condition stays True through several restarts, and each of them is worth an event.
     event = Event("Warning", words.action_event(RESTART if counts else RESTART_FREELY), message)
-    return Outcome(conditions=(change,), events=(event,)), counted
+    return Outcome(conditions=(change,), events=(event,)), after
 
 
 def _restart_jobs(view: View, status: JobSetStatus, match: _Match, *, counts: bool) -> Result:
     """All that the rule is about, as far as restarts are left. What is left over is decided next time."""
-    counted, most = _counted(view, status), _max_restarts(view)
-    if counts and counted >= most:
+    total, most = counted(view, status), _max_restarts(view)
+    if counts and total >= most:
         return _used_up(match.first), status
     entries = {entry.name: entry for entry in status.replicated_jobs_status}
     all_restarts, counted_restarts = _Numbers(), _Numbers()
     events: list[Event] = []
-    for attempt, child in enumerate(match.children[: most - counted] if counts else match.children, counted + 1):
+    for attempt, child in enumerate(match.children[: most - total] if counts else match.children, total + 1):
         entry = entries[child.replicated_job]
         restarts = all_restarts.add(child, entry.job_restarts)
         if counts:
             counted_restarts.add(child, entry.job_restarts_count_towards_max)
-        total = f"attempt {attempt} of {most}" if counts else "which does not count"
-        message = f"restarting job {child.expected.name}, its restart {restarts}, {total}"
+        which = f"attempt {attempt} of {most}" if counts else "which does not count"
+        message = f"restarting job {child.expected.name}, its restart {restarts}, {which}"
         events.append(Event("Warning", words.action_event(RESTART_ONE if counts else RESTART_ONE_FREELY), message))
     changed = tuple(
         msgspec.structs.replace(
@@ -172,18 +172,6 @@ class _Numbers:
         return tuple(self._of[name]) if name in self._of else stored
 
 
-def _counted(view: View, status: JobSetStatus) -> int:
-    """The restarts that count towards maxRestarts."""
-    total = status.restarts_count_towards_max
-    if gates.RESTART_JOB in view.observation.features:
-        total += sum(_of_jobs(entry) for entry in status.replicated_jobs_status)
-    return total
-
-
-def _of_jobs(entry: ReplicatedJobStatus) -> int:
-    return 0 if entry.job_restarts_count_towards_max is UNSET else sum(entry.job_restarts_count_towards_max)
-
-
 def _max_restarts(view: View) -> int:
     policy = view.jobset.spec.failure_policy
     assert policy is not None
@@ -191,11 +179,11 @@ def _max_restarts(view: View) -> int:
 
 
 def _is_used_up(view: View, status: JobSetStatus) -> bool:
-    return _counted(view, status) >= _max_restarts(view)
+    return counted(view, status) >= _max_restarts(view)
 
 
-def _attempt(view: View, counted: JobSetStatus) -> str:
-    return f"attempt {_counted(view, counted)} of {_max_restarts(view)}"
+def _attempt(view: View, status: JobSetStatus) -> str:
+    return f"attempt {counted(view, status)} of {_max_restarts(view)}"
 
 
 def _used_up(job: Job | None) -> Outcome:

@@ -2,7 +2,8 @@
 
 The agent in each pod writes the pod's attempt as an annotation. All expected pods at one attempt: it becomes the
 current one, and the agents let their workers run. Else all attempts below the newest are over, and pods that are in one
-restart. Only status is written here: it is all that the agents read. Jobs that failed are left to the failure policy.
+restart. A suspension is no restart: the pods that follow it begin again what the last ones were in. Only status is
+written here: it is all that the agents read. Jobs that failed are left to the failure policy.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,11 +14,12 @@ import msgspec
 from pyjobset.objects import conditions as words
 from pyjobset.objects import features as gates
 from pyjobset.objects import template
-from pyjobset.objects.batch import Pod
+from pyjobset.objects.batch import Job, Pod
 from pyjobset.objects.jobset import JobSet, JobSetStatus
 from pyjobset.objects.meta import controller_of
 from pyjobset.reconciler.decision import Reason
 from pyjobset.reconciler.outcome import NOTHING, Outcome, failed
+from pyjobset.reconciler.restarts import uncounted
 from pyjobset.reconciler.view import State, View
 
 DIGITS_MAX = len(str(template.INT32_MAX))
@@ -38,10 +40,45 @@ def is_in_place(jobset: JobSet) -> bool:
     return policy is not None and policy.restart_strategy == "InPlaceRestart"
 
 
+def stops(view: View) -> bool:
+    """Pods of a suspended Job may still be there. With in-place restarts no other Job is resumed before they are gone:
+    what was said before the suspension would be taken for what is said after it."""
+    return _is_on(view) and any(c.state is State.LIVE and c.job is not None and _stops(c.job) for c in view.children)
+
+
+def after_stop(view: View, status: JobSetStatus) -> JobSetStatus:
+    """The status once all Jobs have stopped after a suspension. The attempt that their pods were in is yet to begin, so
+    that a resume does not count as a restart. Where one was under way, the attempt after it is yet to begin, as it is.
+
+    Stored before any Job is resumed: agents read it once, when they start."""
+    current, previous = status.current_in_place_restart_attempt, status.previous_in_place_restart_attempt
+    if not _is_on(view) or current is None or (previous is not None and previous >= current):
+        return status
+    left = [c for c in view.children if c.state not in (State.MISSING, State.SUCCEEDED)]
+    if not left or not all(c.state is State.LIVE and c.job is not None and _is_stopped(c.job) for c in left):
+        return status
+    last = current - 1 if current else None
+    return msgspec.structs.replace(
+        status, current_in_place_restart_attempt=last, previous_in_place_restart_attempt=last
+    )
+
+
+def _is_stopped(job: Job) -> bool:
+    return bool(job.spec.suspend) and not _stops(job)
+
+
+def _stops(job: Job) -> bool:
+    is_unaware = job.status.start_time is not None and job.condition("Suspended") is None
+    return bool(job.spec.suspend) and (is_unaware or job.status.active > 0)
+
+
+def _is_on(view: View) -> bool:
+    return is_in_place(view.jobset) and gates.IN_PLACE_RESTART in view.observation.features
+
+
 def in_place(view: View, status: JobSetStatus) -> tuple[Outcome, JobSetStatus]:
     """Failed where the limit is exceeded, and the status with the attempts."""
-    is_on = is_in_place(view.jobset) and gates.IN_PLACE_RESTART in view.observation.features
-    if not is_on or view.is_suspended:
+    if not _is_on(view) or view.is_suspended:
         return NOTHING, status
     if view.observation.pods is None:
         return Outcome(reasons=(Reason("in-place-restart-pods-unseen"),)), status
@@ -64,12 +101,13 @@ def _pods(view: View, pods: Iterable[Pod]) -> list[Pod]:
 
 
 def _attempts(pods: Iterable[Pod]) -> tuple[list[_Attempt], tuple[Reason, ...]]:
-    """What the pods say that are not over. What is no attempt counts as unsaid."""
+    """What the pods say that stay. One on its way out is followed by one that begins the next attempt, or was stopped
+    by a suspension that is over. What is no attempt counts as unsaid."""
     attempts: list[_Attempt] = []
     unreadable: list[str] = []
     for pod in pods:
         said = pod.metadata.annotations.in_place_restart_attempt
-        if said is None or pod.status.phase == "Succeeded":
+        if said is None or not pod.is_live:
             continue
         number = _number(said)
         if number is None:
@@ -91,11 +129,8 @@ def _number(said: str) -> int | None:
 
 
 def _is_complete(view: View, pods: list[Pod], attempts: list[_Attempt]) -> bool:
-    """Every pod that still has to run is there, stays, and is in the same attempt; and there is no other.
-
-    A pod that succeeded can neither restart nor wait: it is in every attempt. One on its way out is about to be
-    replaced by a pod that begins the next attempt.
-    """
+    """Every pod that still has to run is there, stays, and is in the same attempt; and there is no other. A pod that
+    succeeded can neither restart nor wait: it is in every attempt."""
     unfinished = (c.expected.replicated_job for c in view.children if c.state is not State.SUCCEEDED)
     expected = sum(template.pods(replicated_job.template) for replicated_job in unfinished)
     succeeded = sum(pod.status.phase == "Succeeded" for pod in pods)
@@ -103,7 +138,6 @@ def _is_complete(view: View, pods: list[Pod], attempts: list[_Attempt]) -> bool:
         len(pods) == expected
         and len(attempts) == expected - succeeded
         and len({attempt.number for attempt in attempts}) == 1
-        and not any(attempt.pod.metadata.deletion_timestamp for attempt in attempts)
     )
 
 
@@ -114,7 +148,12 @@ def _moved(status: JobSetStatus, attempts: list[_Attempt], *, is_complete: bool)
     previous = status.previous_in_place_restart_attempt
     if newest == 0 or (previous is not None and previous >= newest - 1):
         return status
-    return msgspec.structs.replace(status, previous_in_place_restart_attempt=newest - 1)
+    status = msgspec.structs.replace(status, previous_in_place_restart_attempt=newest - 1)
+    current = status.current_in_place_restart_attempt
+    if current is None or current < newest - 1:
+        # Pods begin the attempt after the current one: where that is over too, they would restart for ever.
+        status = msgspec.structs.replace(status, current_in_place_restart_attempt=newest - 1)
+    return status
 
 
 def _news(old: JobSetStatus, new: JobSetStatus) -> Iterator[Reason]:
@@ -126,13 +165,13 @@ def _news(old: JobSetStatus, new: JobSetStatus) -> Iterator[Reason]:
 
 
 def _why_too_many(view: View, status: JobSetStatus, pods: Iterable[Pod], attempts: Iterable[_Attempt]) -> str:
-    """Empty while the limit holds. Each attempt is a restart, global ones among them; those of global restarts that do
-    not count are not held against it. A container that restarts alone is one that fails before its agent can speak."""
+    """Empty while the limit holds. Each attempt is a restart, those of the JobSet and of single Jobs among them; what
+    does not count there is not held against it. A container that restarts alone is one that fails before its agent can
+    speak."""
     policy = view.jobset.spec.failure_policy
     assert policy is not None
-    uncounted = status.restarts - status.restarts_count_towards_max
     newest = max(attempts, key=lambda attempt: attempt.number, default=None)
-    if newest is not None and newest.number - uncounted > policy.max_restarts:
+    if newest is not None and newest.number - uncounted(view, status) > policy.max_restarts:
         return f"pod {newest.pod.metadata.name} is in in-place restart attempt {newest.number}"
     busiest = max(pods, key=_restarts, default=None)
     if busiest is not None and _restarts(busiest) > policy.max_restarts:

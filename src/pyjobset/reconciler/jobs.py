@@ -14,6 +14,7 @@ from pyjobset.objects.batch import Job
 from pyjobset.objects.meta import Manifest
 from pyjobset.objects.resources import JOBS
 from pyjobset.reconciler.decision import Action, Create, Delete, JsonPatch, Patch, Reason
+from pyjobset.reconciler.in_place import stops
 from pyjobset.reconciler.outcome import Outcome
 from pyjobset.reconciler.view import Child, State, View
 
@@ -156,6 +157,8 @@ def resume_jobs(view: View, *, allowed: frozenset[str], groups: frozenset[str] |
     What a queueing controller changed in the JobSet's templates meanwhile replaces what the Job has (decision 7). The
     API server takes that from a Job that has not started, or whose pods are gone.
     """
+    if stops(view):
+        return Outcome(reasons=(Reason("jobs-wait-for-old-pods"),))
     emptied = _groups_being_emptied(view)
     actions: list[Action] = []
     for child in view.children:

@@ -1,4 +1,4 @@
-"""Exclusive placement: followers whose node selector does not lead to their leader's domain are replaced. Pure.
+"""Exclusive placement: Jobs that wait for a free domain are told of, and followers that went wrong replaced. Pure.
 
 The pod webhooks give a follower its selector and hold it back before its leader has a node. A pod that was made without
 them, or before its leader moved, is repaired here: first it is marked as a disruption, so that the Job's
@@ -13,16 +13,19 @@ from datetime import datetime
 from pyjobset.objects import conditions as words
 from pyjobset.objects.batch import Pod
 from pyjobset.objects.jobset import JobSet
-from pyjobset.objects.meta import Manifest, controller_of
+from pyjobset.objects.meta import Condition, Manifest, controller_of
 from pyjobset.objects.placement import annotations_of, has_leader, leaders
 from pyjobset.objects.resources import PODS
-from pyjobset.reconciler.conditions import find, is_true, timestamp
+from pyjobset.reconciler.conditions import find, is_true, seconds_since, timestamp
 from pyjobset.reconciler.decision import Action, Delete, Patch, Reason
-from pyjobset.reconciler.outcome import ConditionChange, Outcome
-from pyjobset.reconciler.view import State, View
+from pyjobset.reconciler.outcome import NOTHING, ConditionChange, Outcome
+from pyjobset.reconciler.view import Child, State, View
 
 NAMED_MAX = 3
 """Most nodes that a message names."""
+SILENCE_SECONDS = 10
+"""How long a Job may wait before people are warned: after a restart the last pods of the old one are on their way out
+of the domain."""
 
 
 def is_exclusive(jobset: JobSet) -> bool:
@@ -36,7 +39,8 @@ def placement(view: View) -> Outcome:
     actions: list[Action] = []
     reasons: list[Reason] = []
     unlabelled: dict[str, str] = {}
-    for job, pods in _pods_of_live_jobs(view):
+    jobs = tuple(_pods_of_live_jobs(view))
+    for job, pods in jobs:
         leader, followers = _parts(pods)
         if leader is None or not followers:
             continue
@@ -48,7 +52,60 @@ def placement(view: View) -> Outcome:
         elif wrong := [pod for pod in followers if pod.spec.node_selector.get(key) != node.metadata.labels[key]]:
             actions += (_repair(pod, key, node.metadata.labels[key], view.observation.now) for pod in wrong)
             reasons.append(Reason("followers-misplaced", (("job", job), ("pods", len(wrong)))))
-    return Outcome(tuple(actions), conditions=_conditions(view, unlabelled), reasons=tuple(reasons))
+    return Outcome(tuple(actions), conditions=_conditions(view, unlabelled), reasons=tuple(reasons)) + _waits(
+        view, jobs
+    )
+
+
+def suspended_placement(view: View) -> Outcome:
+    """Nothing is placed: what was said of it no longer holds."""
+    message = "the jobset is suspended and has no pods"
+    change = ConditionChange(words.LEADERS_SCHEDULED, "False", words.JOBSET_SUSPENDED, message, is_silent=True)
+    is_said = find(view.jobset.status.conditions, words.LEADERS_SCHEDULED) is not None
+    return Outcome(conditions=(change,)) if is_said else NOTHING
+
+
+def _waits(view: View, jobs: Sequence[tuple[str, Sequence[Pod]]]) -> Outcome:
+    """Condition LeadersScheduled: which Job has no domain, and why. Of a JobSet that fits at once nothing is said."""
+    placed = {job for job, pods in jobs if any(pod.is_live and pod.spec.node_name for pod in pods)}
+    waiting = {
+        job: condition
+        for job, pods in jobs
+        if job not in placed and (condition := next(filter(None, map(_unschedulable, pods)), None)) is not None
+    }
+    stored = find(view.jobset.status.conditions, words.LEADERS_SCHEDULED)
+    if not waiting:
+        is_over = stored is not None and all(c.is_finished or c.expected.name in placed for c in _exclusive(view))
+        message = "every Job of exclusive placement has its domain"
+        change = ConditionChange(words.LEADERS_SCHEDULED, "True", words.ALL_LEADERS_SCHEDULED, message)
+        return Outcome(conditions=(change,)) if is_over else NOTHING
+    left = SILENCE_SECONDS - max(_seconds_since(condition, view.observation.now) for condition in waiting.values())
+    if left > 0 and (stored is None or stored.status == "True"):
+        return Outcome(wake_after_seconds=left)
+    job, condition = next(iter(waiting.items()))
+    more = f"; {len(waiting)} of {len(tuple(_exclusive(view)))} Jobs wait" if len(waiting) > 1 else ""
+    message = f"Job {job} waits for a domain of its own: {condition.message}{more}"
+    change = ConditionChange(
+        words.LEADERS_SCHEDULED, "False", words.LEADER_UNSCHEDULABLE, message, is_warning=True, is_state=True
+    )
+    return Outcome(conditions=(change,))
+
+
+def _unschedulable(pod: Pod) -> Condition | None:
+    """What the scheduler says of a pod that it finds no node for."""
+    condition = find(pod.status.conditions, "PodScheduled") if pod.is_live and not pod.spec.node_name else None
+    return condition if condition is not None and condition.reason == "Unschedulable" else None
+
+
+def _seconds_since(condition: Condition, now: datetime) -> float:
+    passed = seconds_since(condition.last_transition_time or "", now)
+    return SILENCE_SECONDS if passed is None else passed
+
+
+def _exclusive(view: View) -> Iterator[Child]:
+    """The Jobs whose pods follow a leader."""
+    names = {r.name for r in view.jobset.spec.replicated_jobs if has_leader(annotations_of(view.jobset, r))}
+    return (child for child in view.children if child.replicated_job in names)
 
 
 def _pods_of_live_jobs(view: View) -> Iterator[tuple[str, Sequence[Pod]]]:

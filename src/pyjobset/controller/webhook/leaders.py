@@ -2,7 +2,8 @@
 
 A cache that shows the leader on a node is believed: a lookup costs nothing, and should it be stale, the reconciler
 replaces a follower that went wrong. What it does not show yet is asked for, so that a follower comes the moment its
-leader has a node and not a try of the Job controller later. Used by webhook.pods; a lookup never waits long.
+leader has a node and not a try of the Job controller later. That no leader will come is believed of its own pod, which
+has succeeded, or of the Job. Used by webhook.pods; a lookup never waits long.
 """
 
 import asyncio
@@ -12,15 +13,32 @@ from contextlib import asynccontextmanager, suppress
 from pyjobset.controller.observe import LEADERS, Caches
 from pyjobset.controller.webhook.pods import NotYet, Placed, chosen
 from pyjobset.errors import JobSetError, NotFound
+from pyjobset.kube.cache import Cache
 from pyjobset.kube.client import Client
 from pyjobset.objects import labels
 from pyjobset.objects.batch import Node, Pod
-from pyjobset.objects.names import is_label_value
-from pyjobset.objects.placement import LEADER_INDEX
-from pyjobset.objects.resources import NODES, PODS
+from pyjobset.objects.meta import ObjectMeta, Struct
+from pyjobset.objects.names import is_dns_subdomain, is_label_value
+from pyjobset.objects.placement import LEADER_INDEX, has_finished_leader, leaders
+from pyjobset.objects.resources import JOBS, NODES, PODS, Resource
 
 SECONDS_MAX = 3.0
 """For one question to the API server, which waits 10 s for both of a follower's and then refuses the pod itself."""
+
+
+class _Indexes(Struct, frozen=True):
+    """Lists of ranges such as `0,2-5`. Of thousands of Jobs they are not for a cache."""
+
+    completed_indexes: str | None = None
+    failed_indexes: str | None = None
+
+
+class _Job(Struct, frozen=True):
+    metadata: ObjectMeta
+    status: _Indexes = _Indexes()
+
+
+_JOB = Resource(JOBS.api_version, JOBS.plural, JOBS.kind, _Job)
 
 
 class Leaders:
@@ -30,10 +48,17 @@ class Leaders:
         self._client = client
         self._caches = caches
 
-    async def leader(self, follower: Placed) -> Pod:
+    async def leader(self, follower: Placed) -> Pod | None:
+        cached = self._cached(follower)
         with suppress(NotYet):
-            return chosen(follower, self._cached(follower))
-        return chosen(follower, await self._listed(follower))
+            return chosen(follower, cached)
+        sibling = self._placed_sibling(follower)
+        if has_finished_leader(cached) or (sibling is not None and await self._is_over(follower)):
+            return sibling
+        listed = await self._listed(follower)
+        if not leaders(listed) and (has_finished_leader(listed) or await self._is_over(follower)):
+            return sibling
+        return chosen(follower, listed)
 
     async def node(self, leader: Pod, topology: str) -> Node:
         """The leader's node, which has the label."""
@@ -47,13 +72,30 @@ class Leaders:
             raise NotYet(f"node {name} of its leader {leader.metadata.name} has no label {topology}")
         return node
 
-    def _cached(self, follower: Placed) -> Sequence[Pod]:
+    def _pods(self) -> Cache[Pod] | None:
+        """The cache, where it may be believed."""
         cache = self._caches.pods
-        if cache is None or not cache.is_synced or cache.problem is not None:
-            return ()
-        attempt = follower.labels.get(labels.RESTART_ATTEMPT, "")
-        led = cache.by_index(LEADERS, follower.owner_uid)
-        return [pod for pod in led if pod.metadata.labels.restart_attempt == attempt]
+        return None if cache is None or not cache.is_synced or cache.problem is not None else cache
+
+    def _cached(self, follower: Placed) -> Sequence[Pod]:
+        cache = self._pods()
+        led = () if cache is None else cache.by_index(LEADERS, follower.owner_uid)
+        return [pod for pod in led if _is_of_attempt(pod, follower)]
+
+    def _placed_sibling(self, follower: Placed) -> Pod | None:
+        """A live pod of its Job that has a node. It keeps other Jobs out of its domain, as a leader does."""
+        cache = self._pods()
+        siblings = () if cache is None else cache.by_owner(follower.owner_uid)
+        return next((p for p in siblings if p.is_live and p.spec.node_name and _is_of_attempt(p, follower)), None)
+
+    async def _is_over(self, follower: Placed) -> bool:
+        """Index 0 has succeeded, or failed for good (backoffLimitPerIndex)."""
+        if not is_dns_subdomain(follower.job):
+            return False
+        async with _asking(f"its Job {follower.job}"):
+            job = await self._client.get(_JOB, follower.namespace, follower.job)
+        over = (job.status.completed_indexes or "", job.status.failed_indexes or "")
+        return job.metadata.uid == follower.owner_uid and any(_first(indexes) == LEADER_INDEX for indexes in over)
 
     async def _listed(self, follower: Placed) -> Sequence[Pod]:
         """Only pods of index 0: a Job may have thousands of others."""
@@ -65,6 +107,14 @@ class Leaders:
         selector = ",".join(f"{key}={value}" for key, value in wanted.items())
         async with _asking("its leader"):
             return await self._client.list(PODS, follower.namespace, label_selector=selector)
+
+
+def _is_of_attempt(pod: Pod, follower: Placed) -> bool:
+    return pod.metadata.labels.restart_attempt == follower.labels.get(labels.RESTART_ATTEMPT, "")
+
+
+def _first(indexes: str) -> str:
+    return indexes.partition(",")[0].partition("-")[0]
 
 
 @asynccontextmanager

@@ -2,7 +2,8 @@
 
 The pod of index 0 leads: it gets affinity to its own Job and anti-affinity to those of other Jobs, so that the
 scheduler finds it a domain of its own. The others follow: they get the domain of the leader's node as node selector,
-and are refused until that is known; the Job controller tries again. Pods that follow no leader pass at once.
+and are refused until that is known; the Job controller tries again. One that comes when index 0 is over follows any
+placed pod of its Job, and leads where there is none. Pods that follow no leader pass at once.
 """
 
 from collections.abc import Awaitable, Sequence
@@ -16,7 +17,7 @@ from pyjobset.controller.webhook.review import CREATE, Cause, Details, Malformed
 from pyjobset.objects import labels
 from pyjobset.objects.batch import Node, Pod
 from pyjobset.objects.meta import Manifest, OwnerReference, Struct, controller_of
-from pyjobset.objects.placement import LEADER_INDEX, finished_leaders, has_leader, leaders
+from pyjobset.objects.placement import LEADER_INDEX, has_leader, leaders
 from pyjobset.rules.rule import shortened
 
 KIND = "Pod"
@@ -68,6 +69,8 @@ class Placed(Struct, frozen=True):
     """Of a pod that a Job makes: what the API server makes its name from."""
     labels: dict[str, str]
     annotations: dict[str, str]
+    job: str
+    """Its owner's name."""
     owner_uid: str
     spec: _Spec
 
@@ -84,7 +87,9 @@ class Placed(Struct, frozen=True):
 class Lookup(Protocol):
     """Where the leader is. Raises NotYet, and nothing else."""
 
-    async def leader(self, follower: Placed) -> Pod: ...
+    async def leader(self, follower: Placed) -> Pod | None:
+        """The pod to follow, which has a node. None: there will be none, so that this one leads."""
+        ...
 
     async def node(self, leader: Pod, topology: str) -> Node: ...
 
@@ -108,8 +113,13 @@ def validate(request: Request, lookup: Lookup) -> Response | Awaitable[Response]
 
 
 async def _follow(request: Request, pod: Placed, lookup: Lookup) -> Response:
+    why_not = _why_not(pod)
+    if why_not:
+        return _refused(request, pod, why_not)
     try:
         leader = await lookup.leader(pod)
+        if leader is None:
+            return _patched(request, lead(pod))
         node = await lookup.node(leader, pod.topology)
     except NotYet as why:
         return _refused(request, pod, str(why))
@@ -117,22 +127,33 @@ async def _follow(request: Request, pod: Placed, lookup: Lookup) -> Response:
 
 
 async def _verdict(request: Request, pod: Placed, lookup: Lookup) -> Response:
-    if pod.topology not in (pod.spec.node_selector or {}):
-        return _refused(request, pod, f"it has no node selector {pod.topology}")
+    has_selector, no_selector = (
+        pod.topology in (pod.spec.node_selector or {}),
+        f"it has no node selector {pod.topology}",
+    )
+    why_not = _why_not(pod) or ("" if has_selector or not _terms(pod) else no_selector)
+    if why_not:
+        return _refused(request, pod, why_not)
     try:
-        await lookup.leader(pod)
+        leader = await lookup.leader(pod)
     except NotYet as why:
         return _refused(request, pod, str(why))
+    if leader is not None and not has_selector:
+        return _refused(request, pod, no_selector)
     return Response(request.uid, allowed=True)
+
+
+def _why_not(follower: Placed) -> str:
+    """Why it can never be placed."""
+    if not follower.labels.get(labels.JOB_KEY):
+        return _NO_KEY
+    is_indexed = labels.COMPLETION_INDEX in follower.annotations
+    return "" if is_indexed else "only pods of a Job with completionMode Indexed have a leader"
 
 
 def chosen(follower: Placed, found: Sequence[Pod]) -> Pod:
     """The leader with a node, among pods of the follower's Job and attempt. Raises NotYet."""
-    if not follower.labels.get(labels.JOB_KEY):
-        raise NotYet(_NO_KEY)
-    if labels.COMPLETION_INDEX not in follower.annotations:
-        raise NotYet("only pods of a Job with completionMode Indexed have a leader")
-    leading = leaders(found) or finished_leaders(found)
+    leading = leaders(found)
     if len(leading) != 1:
         names = ", ".join(sorted(pod.metadata.name for pod in leading))
         many = f"its Job has {len(leading)} pods that lead ({names})"
@@ -148,6 +169,11 @@ def chosen(follower: Placed, found: Sequence[Pod]) -> Pod:
 
 def lead(pod: Placed) -> list[Manifest]:
     """The operations that give a leader a domain of its own."""
+    return [_label(pod, _priority(pod)), *_terms(pod)]
+
+
+def _terms(pod: Placed) -> list[Manifest]:
+    """The operations that add the terms of a leader; none where it has them."""
     key, priority = pod.labels[labels.JOB_KEY], _priority(pod)
     mine: list[Manifest] = [{"key": labels.JOB_KEY, "operator": "In", "values": [key]}]
     others: list[Manifest] = [
@@ -155,7 +181,7 @@ def lead(pod: Placed) -> list[Manifest]:
         {"key": labels.JOB_KEY, "operator": "NotIn", "values": [key]},
         {"key": labels.PRIORITY, "operator": "In", "values": [priority]},
     ]
-    operations = [_label(pod, priority)]
+    operations: list[Manifest] = []
     if pod.spec.affinity is None:
         operations.append(_add("/spec/affinity", {}))
     affinity = pod.spec.affinity or _Affinity()
@@ -230,6 +256,7 @@ def _placed(request: Request) -> Placed | None:
         request.name or metadata.name or metadata.generate_name,
         metadata.labels or {},
         annotations,
+        owner.name if owner is not None else "",
         owner.uid if owner is not None else "",
         sent.spec,
     )
