@@ -32,7 +32,7 @@ PATCH: dict[str, Any] = {"kind": "merge", "subresource": None, "field_manager": 
         ),
         (
             requests.list_(JOBS, "ns", label_selector="a=b,c in (d)", field_selector="b!=f"),
-            "GET /apis/batch/v1/namespaces/ns/jobs?labelSelector=a%3Db%2Cc+in+%28d%29&fieldSelector=b%21%3Df",
+            "GET /apis/batch/v1/namespaces/ns/jobs?labelSelector=a%3Db%2Cc%20in%20%28d%29&fieldSelector=b%21%3Df",
         ),
         (requests.list_(JOBS, None, continue_token="a+/="), "GET /apis/batch/v1/jobs?continue=a%2B%2F%3D"),
         (

@@ -13,7 +13,7 @@ from pyjobset.simulation.chooser import Recorded, Replayed, Seeded
 from pyjobset.simulation.story import story
 from pyjobset.simulation.world import Outcome, play
 
-COLLECT_EVERY = 50
+COLLECT_EVERY = 150
 """Worlds. They are full of cycles; looking for them after each costs a third of the time."""
 SHRINK_TRIES_MAX = 300
 

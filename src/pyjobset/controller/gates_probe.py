@@ -22,9 +22,10 @@ from pyjobset.objects.scheduling import PodGroup
 from pyjobset.reconciler.conditions import find
 
 PROBE_SECONDS = 60.0
-LOOK_SECONDS = 15.0
+LOOK_SECONDS = 30.0
 """How often it is looked, in memory, whether somebody is degraded."""
 TICK_SECONDS = 5.0
+"""The same while somebody is: the watches may come back from a loss of the API server."""
 TRUST_SECONDS = 600.0
 """A yes makes the objects that are older than it be replaced. A later yes counts as news only after this long: two API
 servers with different gates cost a replacement each time."""
@@ -70,16 +71,13 @@ class GatesProbe:
     async def run(self) -> None:
         """Asks until cancelled."""
         loop = asyncio.get_running_loop()
-        looked, asked = loop.time(), -PROBE_SECONDS
+        asked, degraded = -PROBE_SECONDS, list[JobSet]()
         while True:
-            await asyncio.sleep(TICK_SECONDS)
-            is_due = loop.time() - looked >= LOOK_SECONDS and loop.time() - asked >= PROBE_SECONDS
-            if not is_due and not self._is_reconnecting():
-                continue
-            looked = loop.time()
+            await asyncio.sleep(TICK_SECONDS if degraded else LOOK_SECONDS)
             degraded = [jobset for jobset in self._caches.jobsets if _is_degraded(jobset)]
-            if degraded:
-                asked = looked
+            is_due = loop.time() - asked >= PROBE_SECONDS or self._is_reconnecting()
+            if degraded and is_due:
+                asked = loop.time()
                 self._turn += 1  # a quota or a webhook of one namespace must not keep the answer from the others
                 await self._ask(degraded[self._turn % len(degraded)])
 

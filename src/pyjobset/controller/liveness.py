@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pyjobset.controller.log import Log
 from pyjobset.objects.meta import Key
 
-BEAT_SECONDS = 5.0
+BEAT_SECONDS = 10.0
 SILENCE_SECONDS_MAX = 30.0
 """Of the event loop. Decoding a list of a hundred thousand Jobs takes some seconds; a throttled CPU makes it more."""
 RUN_SECONDS_MAX = 600.0

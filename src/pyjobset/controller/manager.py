@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 RESYNC_SECONDS = 600.0
 """Every JobSet is looked at this often, whatever the watches said. It costs no request where all is right."""
-PROBE_SECONDS = 10.0
-"""How often it is looked whether the cluster began or ceased to serve the scheduling API (in memory)."""
 WAIT_SECONDS_MAX = 10.0
 SHUTDOWN_SECONDS = 5.0
 """For running reconciles to finish their writes. Kubernetes kills a pod 30 s after SIGTERM."""
@@ -262,15 +260,10 @@ class Manager:
             await asyncio.sleep(0)  # a run that finds nothing to do never waits: let the others have their turn
 
     async def _resync(self) -> None:
-        was_served, since = self.caches.has_scheduling_api, 0.0
         while True:
-            await asyncio.sleep(PROBE_SECONDS)
-            since += PROBE_SECONDS
-            is_served = self.caches.has_scheduling_api
-            if since >= RESYNC_SECONDS or is_served != was_served:
-                was_served, since = is_served, 0.0
-                self.caches.unwatched_claims.clear()
-                self.watches.wake_all()
+            await asyncio.sleep(RESYNC_SECONDS)
+            self.caches.unwatched_claims.clear()
+            self.watches.wake_all()
 
     async def _wait_served(self) -> None:
         """Until the server has our API. What keeps us waiting is said when it changes, not each time."""

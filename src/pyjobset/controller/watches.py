@@ -72,8 +72,8 @@ class Watches:
             ),
         )
         if gates.WORKLOAD_AWARE_SCHEDULING in features:
-            self.caches.workloads = self._children(WORKLOADS)
-            self.caches.pod_groups = self._children(POD_GROUPS)
+            self.caches.workloads = self._children(WORKLOADS, on_served=self.wake_all)
+            self.caches.pod_groups = self._children(POD_GROUPS, on_served=self.wake_all)
 
     def add_pods(self) -> Cache[Pod]:
         """The cache of the pods of all JobSets, to be run."""
@@ -99,12 +99,19 @@ class Watches:
             if which(jobset):
                 self._queue.add(key_of(jobset))
 
-    def _children(self, resource: Resource[Any], label_selector: str = "") -> Cache[Any]:
+    def _children(
+        self, resource: Resource[Any], label_selector: str = "", on_served: Callable[[], None] = lambda: None
+    ) -> Cache[Any]:
         def changed(old: Any, new: Any) -> None:
             self._child_changed(resource.kind, old, new)
 
         return Cache(
-            self._client, resource, namespace=self._namespace, label_selector=label_selector, on_change=changed
+            self._client,
+            resource,
+            namespace=self._namespace,
+            label_selector=label_selector,
+            on_change=changed,
+            on_served=on_served,
         )
 
     def _jobset_changed(self, old: JobSet | None, new: JobSet | None) -> None:

@@ -37,7 +37,7 @@ class Cache(Generic[T]):
     """Safe on one event loop. Collections that it returns are snapshots. Index functions are pure.
 
     `on_change(old, new)`: old None is added, new None is deleted; another object of the same name is a deletion and an
-    addition. It is called on the event loop and may read the cache, not wait.
+    addition. It is called on the event loop and may read the cache, not wait. `on_served()`: `is_unserved` has changed.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class Cache(Generic[T]):
         label_selector: str = "",
         field_selector: str = "",
         on_change: OnChange[T] | None = None,
+        on_served: Callable[[], None] = lambda: None,
         indexes: Mapping[str, Callable[[T], Iterable[str]]] = {},
     ) -> None:
         self.resource = resource
@@ -65,6 +66,7 @@ class Cache(Generic[T]):
         self._label_selector = label_selector
         self._field_selector = field_selector
         self._on_change = on_change
+        self._on_served = on_served
         self._store: Store[T] = Store({name: _guarded(name, function) for name, function in indexes.items()})
         self._mirror: Mirror[T] = Mirror(self._store, self._report)
         self._synced = asyncio.Event()
@@ -230,9 +232,11 @@ class Cache(Generic[T]):
         self._is_listing = False
         self._is_listed = True
         self._uses_pages = False
-        self.is_unserved = False
         self._succeeded()
         self._sync()
+        if self.is_unserved:
+            self.is_unserved = False
+            self._on_served()
 
     def _skip(self, bad: Unreadable) -> None:
         key = Key(bad.namespace, bad.name)
@@ -257,6 +261,7 @@ class Cache(Generic[T]):
             self._mirror.end_list(self._mirror.version)
             self._is_listed = False
             self._sync()
+            self._on_served()
         return PROBE_SECONDS * random.uniform(0.8, 1.2)  # noqa: S311
 
     def _backoff(self) -> float:

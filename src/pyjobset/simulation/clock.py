@@ -8,6 +8,7 @@ import asyncio
 import selectors
 from collections.abc import Coroutine
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -81,4 +82,9 @@ def now() -> datetime:
 
 def timestamp() -> str:
     """Now as Kubernetes writes it: RFC 3339 in whole seconds."""
-    return now().strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _timestamp(int(asyncio.get_running_loop().time()))
+
+
+@lru_cache(1000)
+def _timestamp(seconds: int) -> str:
+    return (EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -88,7 +88,7 @@ class Server:
         lines: asyncio.Queue[bytes | None] = asyncio.Queue()
 
         def told(change: Change) -> None:
-            if change.name.plural == plural and namespace in ("", change.name.namespace):
+            if namespace in ("", change.name.namespace):
                 type_ = _type_for(change, is_chosen)
                 if type_:
                     lines.put_nowait(change.line(type_))
@@ -104,9 +104,9 @@ class Server:
             lines.put_nowait(None)
         else:
             for change in self.store.history:
-                if change.version > since:
+                if change.version > since and change.name.plural == plural:
                     told(change)
-        end = self.store.listen(told)
+        end = self.store.listen(told, plural)
         self._streams[lines] = None
         try:
             yield _lines(lines)

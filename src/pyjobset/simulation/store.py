@@ -7,7 +7,6 @@ mappings that nobody changes: a write puts another one in their place.
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -56,13 +55,14 @@ class Store:
     _objects: dict[str, dict[Name, Manifest]] = field(default_factory=lambda: defaultdict(dict))
     _owned: dict[str, dict[Name, None]] = field(default_factory=dict)
     _uids: dict[str, Name] = field(default_factory=dict)
-    _listeners: list[Callable[[Change], None]] = field(default_factory=list)
+    _listeners: dict[str, list[Callable[[Change], None]]] = field(default_factory=lambda: defaultdict(list))
     _serial: int = 0
 
-    def listen(self, listener: Callable[[Change], None]) -> Callable[[], None]:
-        """Called after each change, in order. The result ends it."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
+    def listen(self, listener: Callable[[Change], None], plural: str = "") -> Callable[[], None]:
+        """Called after each change, of any resource or of one, in order. The result ends it."""
+        listeners = self._listeners[plural]
+        listeners.append(listener)
+        return lambda: listeners.remove(listener)
 
     def get(self, name: Name) -> Manifest | None:
         return self._objects[name.plural].get(name)
@@ -108,14 +108,9 @@ class Store:
         self.oldest = self.version
         self.history.clear()
 
-    @contextmanager
-    def acting(self, actor: str) -> Iterator[None]:
+    def acting(self, actor: str) -> "_Acting":
         """What is written meanwhile is this one's work. Nothing may wait in it."""
-        before, self.actor = self.actor, actor
-        try:
-            yield
-        finally:
-            self.actor = before
+        return _Acting(self, actor)
 
     def _tell(
         self, type_: Literal["ADDED", "MODIFIED", "DELETED"], name: Name, old: Manifest | None, obj: Manifest
@@ -123,7 +118,7 @@ class Store:
         now = _now()
         change = Change(self.version, type_, name, old, obj, self.actor, now)
         self.history.append(change)
-        for listener in tuple(self._listeners):
+        for listener in (*self._listeners[""], *self._listeners[name.plural]):
             listener(change)
 
     def _index(self, name: Name, obj: Manifest) -> None:
@@ -138,6 +133,21 @@ class Store:
             owned.pop(name, None)
             if not owned:
                 self._owned.pop(owner["uid"], None)
+
+
+class _Acting:
+    """Without contextlib: each request and each look of a model controller is one."""
+
+    __slots__ = ("_actor", "_before", "_store")
+
+    def __init__(self, store: Store, actor: str) -> None:
+        self._store, self._actor = store, actor
+
+    def __enter__(self) -> None:
+        self._before, self._store.actor = self._store.actor, self._actor
+
+    def __exit__(self, *_: object) -> None:
+        self._store.actor = self._before
 
 
 def _now() -> float:

@@ -36,8 +36,7 @@ from pyjobset.simulation.store import Change, Name, Store
 STORM_SECONDS = 30.0
 STILL_SECONDS = 330.0
 """Longer than the controller ever waits before it tries something again."""
-LOOK_SECONDS = 5.0
-REST_SECONDS_MAX = 3600.0
+REST_SECONDS_MAX = 1500.0
 QUIET_SECONDS = 700.0
 """Longer than the controller's resync."""
 QUIET_PERCENT = 5
@@ -55,10 +54,10 @@ OPTIONS = Options(health_address=None, features=gates.resolve(dict.fromkeys(GATE
 ELECTED = replace(
     OPTIONS,
     leader_election=LeaderElection(
-        enabled=True, namespace=NAMESPACE, lease_seconds=6.0, renew_deadline_seconds=4.0, retry_seconds=1.5
+        enabled=True, namespace=NAMESPACE, lease_seconds=12.0, renew_deadline_seconds=8.0, retry_seconds=4.0
     ),
 )
-CUT_SECONDS = 8.0
+CUT_SECONDS = 14.0
 """Longer than a lease: another one leads by then."""
 REPLICAS_PERCENT = 10
 """Of the worlds in which leaders may change have two replicas: renewing costs more than all the rest."""
@@ -266,9 +265,9 @@ class _World:
 
     async def _asides(self) -> None:
         """Faults that are no request's: clock jumps, foreign edits, a missing API, a leader that is cut off."""
-        while not self._storm.is_over:
+        while not self._storm.is_over and self._storm.kinds.intersection(faults.ASIDES):
             await asyncio.sleep(1.0)
-            match self._storm.fault((faults.CLOCK, faults.FOREIGN, faults.UNSERVED, faults.HANDOVER), 15):
+            match self._storm.fault(faults.ASIDES, 15):
                 case faults.CLOCK:
                     self._skew = timedelta(seconds=self._choices.one_of((0, 30, -30, 3600), "clock"))
                 case faults.FOREIGN:
@@ -300,14 +299,13 @@ class _World:
     async def _rest(self) -> None:
         """Waits until nothing is written, then longer, and nothing may be."""
         changes, loop = self._changes, asyncio.get_running_loop()
-        begin, seen, since = loop.time(), len(changes), loop.time()
-        while loop.time() - since < STILL_SECONDS:
-            await asyncio.sleep(LOOK_SECONDS)
-            if len(changes) != seen:
-                seen, since = len(changes), loop.time()
+        begin = loop.time()
+        while (left := max(begin, changes[-1].at) + STILL_SECONDS - loop.time()) > 0:
+            await asyncio.sleep(left)
             if loop.time() - begin > REST_SECONDS_MAX:
                 self._report(f"World: not at rest after {REST_SECONDS_MAX:g} s; last: {changes[-1].name}")
                 return
+        seen = len(changes)
         await asyncio.sleep(QUIET_SECONDS if self._choices.happens(QUIET_PERCENT, "a long quiet time") else 0)
         if len(changes) != seen:
             late = changes[-1]
