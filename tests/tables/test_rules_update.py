@@ -258,6 +258,12 @@ WARNINGS = [
         IN_PLACE | {f"{WORKERS}.dependsOn": [{"name": "driver", "status": "Complete"}]},
         IN_PLACE | {f"{WORKERS}.dependsOn": [{"name": "driver", "status": "Ready"}]},
     ),
+    Case(
+        "gang-backoff-limit",
+        f"{WORKERS}.template.spec.backoffLimit",
+        {"spec.scheduling": {}, f"{WORKERS}.template.spec.backoffLimit": 1},
+        {"spec.scheduling": {}, f"{WORKERS}.template.spec.backoffLimit": 2},
+    ),
     Case("no-jobs", "spec.replicatedJobs", {"spec.replicatedJobs": []}, {"spec.replicatedJobs": jobs("a")}),
     Case("no-jobs", "spec.replicatedJobs", {f"{DRIVER}.replicas": 0, f"{WORKERS}.replicas": 0}, {}),
     Case(

@@ -21,13 +21,16 @@ from pyjobset.reconciler.execution import restarted
 from pyjobset.reconciler.outcome import NOTHING, ConditionChange, Outcome, failed
 from pyjobset.reconciler.restarts import counted
 from pyjobset.reconciler.view import Child, State, View
+from pyjobset.rules.failure_rules import (
+    DEFAULT_RULE,
+    FAIL,
+    RESTART,
+    RESTART_FREELY,
+    RESTART_ONE,
+    RESTART_ONE_FREELY,
+    mismatch,
+)
 from pyjobset.rules.patterns import is_found
-
-FAIL = "FailJobSet"
-RESTART, RESTART_FREELY = "RestartJobSet", "RestartJobSetAndIgnoreMaxRestarts"
-RESTART_ONE, RESTART_ONE_FREELY = "RestartJob", "RestartJobAndIgnoreMaxRestarts"
-
-DEFAULT_RULE = FailurePolicyRule(name="", action=RESTART)
 
 Result = tuple[Outcome, JobSetStatus]
 """The outcome, and the status with the restarts counted where there are any."""
@@ -76,19 +79,20 @@ def _is_about(rule: FailurePolicyRule, child: Child, unread: list[Reason]) -> bo
     assert child.job is not None
     condition = child.job.condition("Failed")
     assert condition is not None
-    if rule.on_job_failure_reasons and condition.reason not in rule.on_job_failure_reasons:
-        return False
-    patterns = rule.on_job_failure_message_patterns
-    return not patterns or any(_is_found(rule, i, condition.message, unread) for i in range(len(patterns)))
+    field = mismatch(rule, condition.reason, condition.message)
+    if field != "onJobFailureReasons":
+        unread += (reason for reason in _unreadable(rule, condition.message) if reason not in unread)
+    return field is None
 
 
-def _is_found(rule: FailurePolicyRule, index: int, message: str, unread: list[Reason]) -> bool:
-    found = is_found(rule.on_job_failure_message_patterns[index], message)
-    if found is None:
-        reason = Reason("failure-pattern-unreadable", (("rule", rule.name), ("pattern", index)))
-        if reason not in unread:
-            unread.append(reason)
-    return bool(found)
+def _unreadable(rule: FailurePolicyRule, message: str) -> Iterator[Reason]:
+    """The patterns that were tried and are none."""
+    for i, pattern in enumerate(rule.on_job_failure_message_patterns):
+        found = is_found(pattern, message)
+        if found:
+            return
+        if found is None:
+            yield Reason("failure-pattern-unreadable", (("rule", rule.name), ("pattern", i)))
 
 
 def _follow(view: View, status: JobSetStatus, match: _Match) -> Result:

@@ -1,7 +1,7 @@
 """The pod groups that spec.scheduling asks for: each must be able to form, and all must fit into one Workload.
 
-Called by rules.validation. It judges groups as the user wrote them; the compiler makes the PodGroups. References to
-ReplicatedJobs that do not exist are left to rules.scheduling.
+Called by rules.validation, and by rules.preemption for the groups alone. It judges groups as the user wrote them; the
+compiler makes the PodGroups. References to ReplicatedJobs that do not exist are left to rules.scheduling.
 """
 
 from collections.abc import Iterator, Mapping
@@ -41,7 +41,7 @@ class Group:
 def breaches(jobset: JobSet) -> Iterator[Problem]:
     if jobset.spec.scheduling is None:
         return
-    groups = tuple(_groups_of(jobset))
+    groups = tuple(groups_of(jobset))
     positions = {replicated_job.name: i for i, replicated_job in enumerate(jobset.spec.replicated_jobs)}
     yield from _sequence_of_whole(jobset)
     for group in groups:
@@ -54,7 +54,7 @@ def breaches(jobset: JobSet) -> Iterator[Problem]:
     yield from _template_names(jobset)
 
 
-def _groups_of(jobset: JobSet) -> Iterator[Group]:
+def groups_of(jobset: JobSet) -> Iterator[Group]:
     scheduling = jobset.spec.scheduling
     assert scheduling is not None
     if not scheduling.replicated_jobs:

@@ -6,6 +6,15 @@ not. Codes are API: people grep for them and silence them, so a code is never re
 
 from collections.abc import Mapping
 
+from pyjobset.rules.cautions import ANNOTATION_IGNORED as ANNOTATION_IGNORED
+from pyjobset.rules.cautions import CLAIM_DIFFERS as CLAIM_DIFFERS
+from pyjobset.rules.cautions import CLAIM_UNUSED as CLAIM_UNUSED
+from pyjobset.rules.cautions import GANG_BACKOFF_LIMIT as GANG_BACKOFF_LIMIT
+from pyjobset.rules.cautions import IN_PLACE_RESTART_WAITS as IN_PLACE_RESTART_WAITS
+from pyjobset.rules.cautions import JOB_TTL_IGNORED as JOB_TTL_IGNORED
+from pyjobset.rules.cautions import NO_JOBS as NO_JOBS
+from pyjobset.rules.cautions import SCHEDULING_IGNORED as SCHEDULING_IGNORED
+from pyjobset.rules.cautions import STARTUP_POLICY_DEPRECATED as STARTUP_POLICY_DEPRECATED
 from pyjobset.rules.rule import Rule
 from pyjobset.rules.structure import DUPLICATE as DUPLICATE
 from pyjobset.rules.structure import NAME_REQUIRED as NAME_REQUIRED
@@ -381,54 +390,6 @@ ELASTIC_FINISHED = Rule(
     "cannot change: the JobSet is finished",
     "create a new JobSet",
     "update",
-)
-
-# Warnings: admitted, and worth a look.
-CLAIM_DIFFERS = Rule(
-    "claim-differs",
-    "spec.replicatedJobs[].template.spec.template.spec.resourceClaims[]",
-    "is not the claim of the same name in spec.scheduling, so it is not shared",
-    "use the same resourceClaimName or resourceClaimTemplateName in both",
-    "warning",
-)
-CLAIM_UNUSED = Rule(
-    "claim-unused",
-    "spec.scheduling.replicatedJobs[].job.resourceClaims[]",
-    "is used by no pod of the Job",
-    "add the same entry to the pod template's resourceClaims",
-    "warning",
-)
-JOB_TTL_IGNORED = Rule(
-    "job-ttl-ignored",
-    "spec.replicatedJobs[].template.spec.ttlSecondsAfterFinished",
-    "is ignored: a Job that deletes itself takes its result along, and would run again",
-    "set ttlSecondsAfterFinished of the JobSet: it deletes its Jobs too",
-    "warning",
-)
-ANNOTATION_IGNORED = Rule("annotation-ignored", "metadata", "has no effect", "correct its spelling", "warning")
-NO_JOBS = Rule(
-    "no-jobs",
-    "spec.replicatedJobs",
-    "asks for no Job at all, so the JobSet completes at once",
-    "add a ReplicatedJob with replicas of 1 or more",
-    "warning",
-)
-SCHEDULING_IGNORED = Rule(
-    "scheduling-ignored",
-    "spec.scheduling",
-    "is ignored: the feature gate JobSetWorkloadAwareSchedulingAPI is off",
-    "turn the gate on in the manager's Configuration",
-    "warning",
-)
-IN_PLACE_RESTART_WAITS = Rule(
-    "in-place-restart-waits",
-    "spec.replicatedJobs[].dependsOn[].status",
-    "never comes about with restartStrategy InPlaceRestart: no pod runs before all pods of the JobSet are there",
-    "write Ready, leave dependsOn out, or use Recreate",
-    "warning",
-)
-STARTUP_POLICY_DEPRECATED = Rule(
-    "startup-policy-deprecated", "spec.startupPolicy", "is deprecated", "use dependsOn", "warning"
 )
 
 # Asked of the API server.

@@ -10,7 +10,7 @@ from pyjobset.objects.features import Features
 from pyjobset.objects.jobset import JobSet, ReplicatedJob, ReplicatedJobScheduling
 from pyjobset.objects.scheduling import PodGroupResourceClaim
 from pyjobset.objects.template import mapping_at, pod_spec
-from pyjobset.rules import registry
+from pyjobset.rules import preemption, registry
 from pyjobset.rules.rule import child
 from pyjobset.rules.startup import is_in_order
 
@@ -37,6 +37,7 @@ def breaches(jobset: JobSet, features: Features) -> Iterator[Problem]:
     scheduling = jobset.spec.scheduling
     if scheduling is not None and gates.WORKLOAD_AWARE_SCHEDULING not in features:
         yield registry.SCHEDULING_IGNORED.at("spec.scheduling")
+    yield from preemption.breaches(jobset, features)
     positions = {replicated_job.name: i for i, replicated_job in enumerate(jobset.spec.replicated_jobs)}
     for i, entry in enumerate((scheduling.replicated_jobs or ()) if scheduling else ()):
         for target in entry.target_replicated_jobs:
