@@ -233,7 +233,7 @@ def test_the_rights_are_those_that_are_used(installed: Installation) -> None:
     installed.ask(manager)
     cluster = Cluster(installed.plane.run_kubectl, "default")
     wait_for(lambda: works(cluster, manifest("first", replicated_job("w", "sleep 1"))), "the webhooks")
-    for live in (lives_and_dies, restarts, is_resumed, is_repaired, has_claims, is_placed, meets_others):
+    for live in (lives_and_dies, restarts, is_resumed, is_repaired, has_claims, is_placed, lacks_class, meets_others):
         live(cluster)
     get(f"https://127.0.0.1:{manager.metrics}/metrics", Accounts(cluster).make("reader"))
     secret = installed.system.get("secret", Certificates().secret)["metadata"]["uid"]
@@ -325,6 +325,17 @@ def pods_of(cluster: Cluster, name: str) -> list[Object]:
     return items
 
 
+def lacks_class(cluster: Cluster) -> None:
+    pod = replicated_job("w", "sleep 1")
+    pod["template"]["spec"]["template"]["spec"]["priorityClassName"] = "late"
+    cluster.apply(manifest("lacks", pod, scheduling=GANG))
+    cluster.wait_true("Blocked", "lacks")
+    cluster.apply(
+        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "late"}, "value": 7}
+    )
+    cluster.wait_true("Completed", "lacks")
+
+
 def meets_others(cluster: Cluster) -> None:
     """Each kind of object that it makes is there already, and somebody else's."""
     for kind, body in OTHERS.items():
@@ -354,6 +365,7 @@ async def unlikely(kubeconfig: Path) -> None:
         )
         watches.add_pods()
         watches.add_nodes()
+        watches.add_priority_classes()
         keeper = Keeper(client, Certificates(), NAMESPACE, Tls())
         await list_in_pages(*watches.caches.all(), keeper._secrets, *(cache for _, cache in keeper._configurations))
         await loses_races(client, watches.caches)

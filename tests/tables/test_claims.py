@@ -245,7 +245,7 @@ def test_no_job_is_created_or_resumed_while_the_creation_of_a_claim_is_refused()
     paused.jobset = merged(paused.jobset, {"spec": {"suspend": False}})
     decision = decide(paused.observe(refusals=(refusal,)))
     assert decision.actions == ()
-    assert blocked(decision) == "PersistentVolumeClaim data-js was refused: exceeded quota"
+    assert blocked(decision).startswith("PersistentVolumeClaim data-js was refused: exceeded quota; ")
     assert decide(server().observe(refusals=(refusal,))).actions[0].resource is SERVICES
 
 

@@ -4,10 +4,11 @@ from datetime import timedelta
 
 import pytest
 
+from pyjobset.controller.queue import SLOW_SECONDS
 from pyjobset.controller.refusals import MESSAGE_LENGTH_MAX, Memory, Refusals
 from pyjobset.errors import ForeignObject, Refused
 from pyjobset.objects.meta import Key
-from pyjobset.reconciler.refusals import blocked
+from pyjobset.reconciler.refusals import RETRY_SECONDS_MAX, blocked
 from tests.builders import NOW
 
 JOB_0, JOB_1, SERVICE = ("Job", "js-w-0"), ("Job", "js-w-1"), ("Service", "js")
@@ -38,7 +39,8 @@ def test_an_answer_that_several_share_is_told_once_of_the_object_that_it_names()
     (told,) = blocked(kept.refusals(), "js").conditions
     assert told.message == (
         f"Job js-w-1 was refused: {said} (and 1 more with it); "
-        "Service js exists and belongs to Deployment/web; it is not touched: delete or rename one of the two"
+        "Service js exists and belongs to Deployment/web; it is not touched: delete or rename one of the two; "
+        "what was refused is tried again within 5 minutes"
     )
 
 
@@ -149,3 +151,48 @@ def test_who_waits_for_a_name_is_known_without_looking_at_everybody() -> None:
     kept.accept(("Service", "s7"))
     all_.store(Key("ns", "js57"), kept)
     assert all_.freed("Service", "ns", "s7") == []
+
+
+def missing(name: str) -> Refused:
+    return Refused(f'podgroups "x" is forbidden: no PriorityClass with name {name} was found', code=403)
+
+
+def test_a_class_that_comes_makes_what_was_refused_for_it_due_and_soon_again() -> None:
+    """The API server's admission may learn of it a moment later than we do, after many tries as after one."""
+    all_, group = Refusals(), ("PodGroup", "x")
+    kept = all_.of(KEY, "uid", 1)
+    for _ in range(9):
+        kept.refuse([group], missing("high"), NOW)
+    kept.refuse([JOB_0], QUOTA, NOW)
+    all_.store(KEY, kept)
+    assert kept.lacks_class()
+    assert all_.class_came("higher") == []
+    assert all_.class_came("high") == [KEY]
+    assert {r.kind: r.retry_at <= NOW for r in kept.refusals()} == {"PodGroup": True, "Job": False}
+    kept.refuse([group], missing("high"), NOW)
+    assert kept.wait_seconds(NOW) == 5
+    kept.accept(group)
+    all_.store(KEY, kept)
+    assert not kept.lacks_class()
+    assert all_.class_came("high") == []
+
+
+@pytest.mark.parametrize(
+    ("refused", "ends"),
+    [
+        ([QUOTA], "quota exceeded; what was refused is tried again within 5 minutes"),
+        ([missing("high")], "no PriorityClass with name high was found, and is tried again when there is one"),
+        ([FOREIGN], "delete or rename one of the two"),
+        ([FOREIGN, QUOTA], "; what was refused is tried again within 5 minutes"),
+    ],
+)
+def test_it_is_said_when_it_is_tried_again(refused: list[Refused | ForeignObject], ends: str) -> None:
+    kept = memory()
+    for index, error in enumerate(refused):
+        kept.refuse([("Job", f"js-w-{index}")], error, NOW)
+    (told,) = blocked(kept.refusals(), "js").conditions
+    assert told.message.endswith(ends)
+
+
+def test_nothing_waits_longer_than_is_said() -> None:
+    assert max(SLOW_SECONDS) == RETRY_SECONDS_MAX

@@ -98,6 +98,7 @@ class Manager:
             features=options.features,
             has_pods=self._has_pods,
             watch_nodes=self._watch_nodes,
+            watch_classes=self._watch_classes,
             now=now,
             cpu_clock=cpu_clock,
             defers_suspended=options.defers_suspended,
@@ -292,6 +293,10 @@ class Manager:
         """Nobody waits for them: a node that is not known yet wakes who needs it when it comes."""
         if self.caches.nodes is None:
             self._start(self.watches.add_nodes().run(), "watch of nodes")
+
+    def _watch_classes(self) -> None:
+        if self.caches.priority_classes is None:
+            self._start(self.watches.add_priority_classes().run(), "watch of priority classes")
 
     async def _wake_those_that_need(self, pods: Cache[Pod]) -> None:
         """Pods only tell how the gangs are doing: when they cannot be listed, gangs run all the same."""

@@ -20,7 +20,7 @@ from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.meta import Struct, controller_of
 from pyjobset.objects.placement import LEADER_INDEX
 from pyjobset.objects.resources import Resource
-from pyjobset.objects.scheduling import PodGroup, Workload
+from pyjobset.objects.scheduling import PodGroup, PriorityClass, Workload
 from pyjobset.reconciler.observation import Observation, Refusal
 
 LEADERS = "leaders"
@@ -29,8 +29,8 @@ LEADERS = "leaders"
 
 @dataclass(slots=True)
 class Caches:
-    """One watch cache a kind. The scheduling kinds are there when their gate is on, pods and nodes once a JobSet needs
-    them."""
+    """One watch cache a kind. The scheduling kinds are there when their gate is on, pods, nodes and priority classes
+    once a JobSet needs them."""
 
     jobsets: Cache[JobSet]
     jobs: Cache[Job]
@@ -41,6 +41,7 @@ class Caches:
     pod_groups: Cache[PodGroup] | None = None
     pods: Cache[Pod] | None = None
     nodes: Cache[Node] | None = None
+    priority_classes: Cache[PriorityClass] | None = None
     unwatched_claims: dict[Hashable, Claim] = field(default_factory=dict)
     """Claims in use that have no such label, for one attempt of a JobSet. No news of them comes: forgotten at times."""
 
@@ -48,7 +49,7 @@ class Caches:
         return {cache.resource.plural: cache for cache in self.all()}.get(resource.plural)
 
     def all(self) -> tuple[Cache[Any], ...]:
-        some = (self.workloads, self.pod_groups, self.pods, self.nodes)
+        some = (self.workloads, self.pod_groups, self.pods, self.nodes, self.priority_classes)
         caches = (self.jobsets, self.jobs, self.services, self.claims, *some)
         return tuple(cache for cache in caches if cache is not None)
 

@@ -64,6 +64,7 @@ class Reconciler:
         features: Features,
         has_pods: Callable[[], bool],
         watch_nodes: Callable[[], None],
+        watch_classes: Callable[[], None],
         refusals: Refusals,
         pace: Pace,
         decide: Callable[[Observation], Decision] = decide,
@@ -80,6 +81,7 @@ class Reconciler:
         self.features = features
         self.has_pods = has_pods
         self.watch_nodes = watch_nodes
+        self.watch_classes = watch_classes
         self.decide = decide
         self.now = now
         self.cpu_clock = cpu_clock
@@ -182,6 +184,8 @@ class _Run:
             writer = Writer(reconciler.client, reconciler.caches, jobset, is_new=reconciler.is_new(self._key, jobset))
             applied = await apply(decision, writer, memory, now=observation.now)
             reconciler.refusals.store(self._key, memory)
+            if memory.lacks_class():
+                reconciler.watch_classes()
             if any(isinstance(action, Create) for action in applied.done):
                 reconciler.made_for[self._key] = jobset.metadata.uid
             self._count_end(decision, applied)

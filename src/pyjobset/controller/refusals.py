@@ -1,8 +1,9 @@
 """What the API server refused to each JobSet, with the time of the next try. Filled by apply, read by observe.
 
 decide keeps away from a refused object until that time, and tells people about it; how long it is, and when a refusal
-is forgotten, is known here: when the action succeeds, when it is due but no longer wanted, when the spec changed, or
-when the foreign object that had the name is gone. Nothing is kept of a JobSet that is gone.
+is forgotten, is known here: when the action succeeds, when it is due but no longer wanted, when the spec changed, when
+the foreign object that had the name is gone, or when the PriorityClass has come. Nothing is kept of a JobSet that is
+gone.
 """
 
 from collections.abc import Collection, Iterable
@@ -13,7 +14,7 @@ from pyjobset.controller.queue import SLOW_SECONDS, nth_delay
 from pyjobset.errors import ForeignObject, Refused
 from pyjobset.objects.meta import Key
 from pyjobset.reconciler.observation import Refusal
-from pyjobset.reconciler.refusals import is_due
+from pyjobset.reconciler.refusals import is_due, missing_class
 
 MESSAGE_LENGTH_MAX = 1024
 """Longer answers are cut: some list hundreds of failures, and conditions and events are bounded."""
@@ -65,6 +66,18 @@ class Memory:
             return False
         self._refusals[target] = replace(refusal, retry_at=_LONG_AGO)
         return True
+
+    def has_come(self, priority_class: str) -> bool:
+        """True if it was missing, so that what was refused for it may be tried at once, and soon again: who refuses it
+        may learn of the class a moment later than we do."""
+        waiting = [target for target, refusal in self._refusals.items() if missing_class(refusal) == priority_class]
+        for target in waiting:
+            self._refusals[target] = replace(self._refusals[target], retry_at=_LONG_AGO)
+            self._tries[target] = 0
+        return bool(waiting)
+
+    def lacks_class(self) -> bool:
+        return any(map(missing_class, self._refusals.values()))
 
     def taken(self) -> frozenset[Target]:
         """The names that foreign objects have."""
@@ -119,6 +132,10 @@ class Refusals:
         target = (kind, name)
         waiting = self._waiting.get((namespace, target), ())
         return [key for key in sorted(waiting, key=str) if self._memories[key].freed(target)]
+
+    def class_came(self, name: str) -> list[Key]:
+        """A PriorityClass is there: the JobSets that were refused for want of it."""
+        return [key for key, memory in self._memories.items() if memory.has_come(name)]
 
 
 def _refusal(target: Target, error: Refused | ForeignObject, retry_at: datetime) -> Refusal:

@@ -2,7 +2,7 @@
 
 A child wakes the JobSet that its controller ownerReference names, a claim those that want one of its name. News that
 needs no action in a hurry is gathered for a moment (pace), our own writes coming back among it. Pods and nodes are
-watched only once a JobSet needs them.
+watched only once a JobSet needs them, PriorityClasses once one is missing.
 """
 
 import asyncio
@@ -22,7 +22,19 @@ from pyjobset.objects.batch import Claim, Node, Pod
 from pyjobset.objects.features import Features
 from pyjobset.objects.jobset import GROUP, KIND, JobSet
 from pyjobset.objects.meta import Key, controller_of
-from pyjobset.objects.resources import CLAIMS, JOBS, JOBSETS, NODES, POD_GROUPS, PODS, SERVICES, WORKLOADS, Resource
+from pyjobset.objects.resources import (
+    CLAIMS,
+    JOBS,
+    JOBSETS,
+    NODES,
+    POD_GROUPS,
+    PODS,
+    PRIORITY_CLASSES,
+    SERVICES,
+    WORKLOADS,
+    Resource,
+)
+from pyjobset.objects.scheduling import PriorityClass
 from pyjobset.reconciler.decide import needs_nodes, needs_pods
 
 NODES_SECONDS = 1.0
@@ -94,6 +106,12 @@ class Watches:
         self.caches.nodes = Cache(self._client, NODES, on_change=self._node_changed)
         return self.caches.nodes
 
+    def add_priority_classes(self) -> Cache[PriorityClass]:
+        """The cache of the PriorityClasses, to be run. All that are there are told first, so that none is missed."""
+        assert self.caches.priority_classes is None
+        self.caches.priority_classes = Cache(self._client, PRIORITY_CLASSES, on_change=self._class_changed)
+        return self.caches.priority_classes
+
     def wake_all(self, which: Callable[[JobSet], bool] = lambda _: True) -> None:
         for jobset in self.caches.jobsets:
             if which(jobset):
@@ -159,6 +177,11 @@ class Watches:
             return
         self._has_news_of_nodes = True
         self._loop.call_later(NODES_SECONDS, self._wake_for_nodes)
+
+    def _class_changed(self, old: PriorityClass | None, new: PriorityClass | None) -> None:
+        if old is None and new is not None:
+            for key in self._refusals.class_came(new.metadata.name):
+                self._queue.add(key)
 
     def _wake_for_nodes(self) -> None:
         self._has_news_of_nodes = False

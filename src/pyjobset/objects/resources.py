@@ -40,6 +40,9 @@ CLAIMS = Resource("v1", "persistentvolumeclaims", "PersistentVolumeClaim", batch
 NODES = Resource("v1", "nodes", "Node", batch.Node, namespaced=False)
 WORKLOADS = Resource(scheduling.API_VERSION, "workloads", "Workload", scheduling.Workload)
 POD_GROUPS = Resource(scheduling.API_VERSION, "podgroups", "PodGroup", scheduling.PodGroup)
+PRIORITY_CLASSES = Resource(
+    "scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", scheduling.PriorityClass, namespaced=False
+)
 LEASES = Resource(coordination.API_VERSION, "leases", "Lease", coordination.Lease)
 EVENTS = Resource("events.k8s.io/v1", "events", "Event", Struct)
 SECRETS = Resource("v1", "secrets", "Secret", certificates.Secret)

@@ -1,4 +1,4 @@
-"""scheduling.k8s.io/v1beta1: Workload and PodGroup, and the leaf types that JobSet's spec.scheduling shares.
+"""scheduling.k8s.io: Workload and PodGroup, and the leaf types that JobSet's spec.scheduling shares.
 
 Typed completely, because the reconciler compares what it wrote with what the API server stored.
 A union (policy, disruption mode) is a struct of which exactly one member is set.
@@ -105,3 +105,9 @@ class PodGroup(Struct, frozen=True):
     metadata: ObjectMeta
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()
+
+
+class PriorityClass(Struct, frozen=True):
+    """Of scheduling.k8s.io/v1. Only that it is there matters: the API server knows the rest."""
+
+    metadata: ObjectMeta

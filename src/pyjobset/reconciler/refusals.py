@@ -3,6 +3,7 @@
 Nothing that needs the refused object is created meanwhile: no Job under a PodGroup that could not be made.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
@@ -15,8 +16,13 @@ from pyjobset.reconciler.outcome import ConditionChange, Outcome
 
 WAIT_SECONDS_MAX = 600.0
 """Longer than the shell ever puts a retry off."""
+RETRY_SECONDS_MAX = 300.0
+"""How long the shell puts a retry off at most: people are told."""
 NAMED_MAX = 3
 """Most refusals that the message names; the rest is a number. A JobSet may have a thousand Jobs."""
+
+_CLASS = re.compile(r"no PriorityClass with name (\S+) was found")
+"""What the API server says to a PodGroup whose class is missing."""
 
 _REASONS = {
     JOBS.kind: words.JOB_CREATION_FAILED,
@@ -25,6 +31,12 @@ _REASONS = {
     WORKLOADS.kind: words.SCHEDULING_OBJECTS_RECONCILE_FAILED,
     POD_GROUPS.kind: words.SCHEDULING_OBJECTS_RECONCILE_FAILED,
 }
+
+
+def missing_class(refusal: Refusal) -> str:
+    """The name of the PriorityClass that was not there; empty where something else is wrong."""
+    found = _CLASS.search(refusal.message)
+    return found[1] if found else ""
 
 
 def held_back(refusals: Sequence[Refusal], now: datetime) -> Mapping[tuple[str, str], datetime]:
@@ -63,6 +75,8 @@ def blocked(refusals: Sequence[Refusal], jobset: str) -> Outcome:
     parts = [_sentence(same, f"{KIND}/{jobset}") for same in _alike(refusals)]
     if len(parts) > NAMED_MAX:
         parts = [*parts[:NAMED_MAX], f"and {len(parts) - NAMED_MAX} more"]
+    if any(not (refusal.owner or refusal.code == OWN_VERDICT or missing_class(refusal)) for refusal in refusals):
+        parts.append(f"what was refused is tried again within {RETRY_SECONDS_MAX / 60:g} minutes")
     reason = _REASONS.get(refusals[0].kind, words.REFUSED)
     return Outcome(conditions=(ConditionChange(words.BLOCKED, "True", reason, "; ".join(parts), is_warning=True),))
 
@@ -97,4 +111,5 @@ def _sentence(same: Sequence[Refusal], namesake: str) -> str:
     if refusal.code == OWN_VERDICT:
         return f"{what} {refusal.message}"
     others = f" (and {len(same) - 1} more with it)" if len(same) > 1 else ""
-    return f"{what} was refused: {refusal.message}{others}"
+    again = ", and is tried again when there is one" if missing_class(refusal) else ""
+    return f"{what} was refused: {refusal.message}{others}{again}"

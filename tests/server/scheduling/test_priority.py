@@ -90,7 +90,7 @@ def test_a_class_that_is_missing_is_told_and_the_gang_runs_once_it_is_there(lab:
     pod = {"priorityClassName": name}
     lab.start(lab.job("driver", pod=pod), lab.job("w", pod=pod), scheduling={}, **spec)
     blocked = lab.wait_true("Blocked")
-    assert f"no PriorityClass with name {name} was found" in blocked["message"]
+    assert f"no PriorityClass with name {name} was found, and is tried again when there is one" in blocked["message"]
     assert lab.of("jobs") == []
     assert ("Warning", "SchedulingObjectsReconcileFailed") in wait_for(lambda: lab.events(), "events")
     priority_class(lab, "late", 70)
