@@ -36,6 +36,7 @@ BY_THE_PLANE = (
     "customresourcedefinition/jobsets.jobset.x-k8s.io",
     "clusterrole/jobset-manager-role",
     "clusterrole/jobset-manager-scheduling-role",
+    "role/jobset-leader-election-role",
 )
 """What it brings for its own controller, which does not run here: an installation begins with an empty cluster."""
 POLICY = {

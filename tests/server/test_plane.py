@@ -13,11 +13,13 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pyjobset.controller.options import LeaderElection
 from pyjobset.errors import PlaneError
-from pyjobset.localplane import binaries
+from pyjobset.localplane import programs
 from pyjobset.localplane.components import API_SERVER, CONTROLLER, ETCD, KWOK, NAMES
 from pyjobset.localplane.options import NodeLayout, PlaneOptions
 from pyjobset.localplane.plane import ComponentStatus, Plane
@@ -178,6 +180,32 @@ def test_the_controller_has_the_rights_of_an_installation(running: Plane) -> Non
     assert [may(*asked) for asked in no] == ["no"] * len(no)
 
 
+def test_a_second_controller_elects_with_the_rights_of_the_first(running: Plane, tmp_path: Path) -> None:
+    """As a person would run one on the plane, with what the plane's own has."""
+    config, log = running.directory / "kubeconfigs" / CONTROLLER, tmp_path / "log"
+    addresses = [f"--{what}-bind-address=0" for what in ("metrics", "health-probe")]
+    command = [sys.executable, "-m", "pyjobset", "controller", "--leader-elect", "--kubeconfig", config, *addresses]
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stderr=output)
+    try:
+
+        def leads() -> str:
+            assert process.poll() is None, log.read_text()
+            return str(lease(running)["spec"].get("holderIdentity", ""))
+
+        assert wait_for(leads, "it leads", 60)
+    finally:
+        process.terminate()
+        process.wait(30)
+    assert not lease(running)["spec"].get("holderIdentity"), "it gave it back"
+
+
+def lease(running: Plane) -> Any:
+    found = running.run_kubectl("get", "lease", LeaderElection().name, "-n", "jobset-system", "-o", "json")
+    assert found.returncode == 0, found.stderr
+    return json.loads(found.stdout)
+
+
 def test_everything_listens_on_the_loopback_address_only(running: Plane) -> None:
     expected = {c.port for c in running.status().components} - {0}
     listening: set[tuple[str, int]] = set()
@@ -330,7 +358,7 @@ def test_one_program_is_built_with_the_real_go(tmp_path: Path, monkeypatch: pyte
     go = shutil.which("go")
     if not go:
         pytest.skip("no Go")
-    small = next(p for p in binaries.PROGRAMS if p.name == "kwok")
+    small = next(p for p in programs.PROGRAMS if p.name == "kwok")
     seen: list[Counter] = []
 
     def counted(missing: list[str]) -> Counter:

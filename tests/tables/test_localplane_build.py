@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pyjobset.errors import PlaneError
-from pyjobset.localplane import binaries, build, gotool, progress
+from pyjobset.localplane import binaries, build, gotool, programs, progress
 from pyjobset.localplane.progress import Counter, Lines, Progress, clock
 
 
@@ -101,23 +101,23 @@ def test_an_installer_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pyt
     assert list(tmp_path.iterdir()) == []
 
 
-def programs(directory: Path, *left_out: str) -> None:
+def put_programs(directory: Path, *left_out: str) -> None:
     directory.mkdir(parents=True, exist_ok=True)
-    for program in (*binaries.PROGRAMS, binaries.KUBECTL):
+    for program in (*programs.PROGRAMS, programs.KUBECTL):
         if program.name not in left_out:
             (directory / program.name).touch(mode=0o755)
 
 
 def test_a_named_directory_is_used_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    programs(tmp_path / "flag")
-    programs(tmp_path / "variable")
+    put_programs(tmp_path / "flag")
+    put_programs(tmp_path / "variable")
     monkeypatch.setenv("JOBSET_PLANE_BIN", str(tmp_path / "variable"))
     assert binaries.ensure("", Progress()) == tmp_path / "variable"
     assert binaries.ensure(str(tmp_path / "flag"), Progress()) == tmp_path / "flag"
 
 
 def test_a_named_directory_must_be_complete(tmp_path: Path) -> None:
-    programs(tmp_path, "etcd", "kwok")
+    put_programs(tmp_path, "etcd", "kwok")
     (tmp_path / "kwok").touch(mode=0o644)
     with pytest.raises(PlaneError, match="lacks etcd, kwok"):
         binaries.ensure(str(tmp_path), Progress())
@@ -126,7 +126,7 @@ def test_a_named_directory_must_be_complete(tmp_path: Path) -> None:
 def test_the_cache_is_used_before_anything_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JOBSET_PLANE_BIN", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    programs(tmp_path / "jobset" / binaries.cache_key())
+    put_programs(tmp_path / "jobset" / binaries.cache_key())
     assert binaries.ensure("", Progress()) == tmp_path / "jobset" / binaries.cache_key()
 
 
@@ -136,13 +136,13 @@ def test_what_is_missing_is_built_under_a_lock(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(gotool, "find", lambda *_: Path("/go"))
     built: list[str] = []
 
-    def fake_build(go: Path, lacking: list[binaries.Program], directory: Path, progress: Progress) -> None:
+    def fake_build(go: Path, lacking: list[programs.Program], directory: Path, progress: Progress) -> None:
         built.extend(p.name for p in lacking)
-        programs(directory)
+        put_programs(directory)
 
     monkeypatch.setattr(build, "build", fake_build)
     directory = tmp_path / "jobset" / binaries.cache_key()
-    programs(directory, "kube-scheduler")
+    put_programs(directory, "kube-scheduler")
     assert binaries.ensure("", Progress()) == directory
     assert built == ["kube-scheduler"]
 
@@ -150,21 +150,21 @@ def test_what_is_missing_is_built_under_a_lock(tmp_path: Path, monkeypatch: pyte
 def test_kubectl_is_built_only_when_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    assert binaries.KUBECTL in binaries.missing(tmp_path)
+    assert programs.KUBECTL in binaries.missing(tmp_path)
     assert binaries.kubectl(tmp_path) == tmp_path / "kubectl"
     (tmp_path / "bin" / "kubectl").touch(mode=0o755)
-    assert binaries.KUBECTL not in binaries.missing(tmp_path)
+    assert programs.KUBECTL not in binaries.missing(tmp_path)
     assert binaries.kubectl(tmp_path) == tmp_path / "bin" / "kubectl"
 
 
 def test_versions_come_from_go_mod_and_reach_the_stamps_and_the_key() -> None:
-    versions = binaries.versions()
+    versions = programs.versions()
     assert set(versions) == {"kubernetes", "etcd", "kwok"}
-    linker = binaries.flags(versions)[-1]
+    linker = programs.flags(versions)[-1]
     assert f"gitVersion={versions['kubernetes']}" in linker
     assert "gitMajor=1 " in linker
     assert f"kubernetes{versions['kubernetes'].removeprefix('v')}-etcd" in binaries.cache_key()
-    assert binaries.go_minimum() >= (1, 26)
+    assert programs.go_minimum() >= (1, 26)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pyjobset.errors import PlaneError
-from pyjobset.localplane import binaries
 from pyjobset.localplane.files import disk_errors
+from pyjobset.localplane.programs import Program, flags, go_file, packages, versions
 from pyjobset.localplane.progress import Counter, Progress, clock
 
 COMPILED_BYTES = 2_000_000
@@ -21,13 +21,13 @@ COMPILED_BYTES = 2_000_000
 PROGRAM_BYTES = 150_000_000
 
 
-def build(go: Path, programs: Sequence[binaries.Program], directory: Path, progress: Progress) -> None:
+def build(go: Path, programs: Sequence[Program], directory: Path, progress: Progress) -> None:
     """Builds the programs into the directory."""
     source = directory / "source"
     with disk_errors(source):
         source.mkdir(exist_ok=True)
         for name in ("go.mod", "go.sum"):
-            (source / name).write_text(binaries.go_file(name))
+            (source / name).write_text(go_file(name))
     began = time.monotonic()
     names = ", ".join(p.name for p in programs)
     progress.step(f"Building {names} with {go} into {directory}. The first time takes minutes; Ctrl-C loses nothing.")
@@ -48,9 +48,7 @@ def _tell(progress: Progress, what: str, counter: Counter, began: float) -> None
     progress.build(what, counter.done, counter.total, time.monotonic() - began)
 
 
-def _missing_packages(
-    go: "_Go", programs: Sequence[binaries.Program], progress: Progress, began: float
-) -> Sequence[str]:
+def _missing_packages(go: "_Go", programs: Sequence[Program], progress: Progress, began: float) -> Sequence[str]:
     """What Go would have to compile now. Fetches the modules that are not there."""
     listed: list[str] = []
     downloads = 0
@@ -63,13 +61,11 @@ def _missing_packages(
 
     progress.build("looking at what is there", 0, 0, 0.0)
     template = "{{if .Stale}}{{.ImportPath}}{{end}}"
-    go.run(["list", "-deps", "-trimpath", "-mod=readonly", "-f", template, *binaries.packages(programs)], listed, heard)
+    go.run(["list", "-deps", "-trimpath", "-mod=readonly", "-f", template, *packages(programs)], listed, heard)
     return [line for line in listed if line]
 
 
-def _build_one(
-    go: "_Go", program: binaries.Program, directory: Path, counter: Counter, tell: Callable[[], None]
-) -> None:
+def _build_one(go: "_Go", program: Program, directory: Path, counter: Counter, tell: Callable[[], None]) -> None:
     partial = directory / f".{program.name}.{os.getpid()}"
 
     def heard(line: str) -> None:
@@ -78,7 +74,7 @@ def _build_one(
 
     tell()
     try:
-        arguments = ["build", "-v", *binaries.flags(binaries.versions()), "-o", str(partial), program.package]
+        arguments = ["build", "-v", *flags(versions()), "-o", str(partial), program.package]
         go.run(arguments, [], heard)
         with disk_errors(directory):
             partial.replace(directory / program.name)

@@ -27,6 +27,10 @@ ROLES = {
     "scheduling/scheduling_role.yaml": "jobset-manager-scheduling-role",
 }
 """The ClusterRole that each file begins with."""
+LEASE_ROLE = "rbac/leader_election_role.yaml"
+"""It begins with a Role of the controller's namespace."""
+CONTROLLER_NAMESPACE = "jobset-system"
+"""Where a controller outside of a pod looks for its Lease."""
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 _NAMESPACES = "/api/v1/namespaces"
 _NODES = "/api/v1/nodes"
@@ -57,22 +61,31 @@ def install_crd(server: ApiServer) -> bool:
 
 def install_rights(server: ApiServer) -> bool:
     """Lets the controller do what it may do on a cluster, and nothing else. False when this installation has none."""
-    subject = {"kind": "User", "apiGroup": _RBAC, "name": CONTROLLER}
-    for file, name in ROLES.items():
-        role, _, _ = _shipped(file).partition(b"\n---\n")  # its binding is for a service account
-        if not role:
-            return False
-        server.apply(f"/apis/{_RBAC}/v1/clusterroles/{name}", role)
-        binding = {
-            "apiVersion": f"{_RBAC}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": f"{name}-of-the-plane"},
-            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
-            "subjects": [subject],
-        }
-        path = f"/apis/{_RBAC}/v1/clusterrolebindings/{name}-of-the-plane"
-        server.apply(path, json.dumps(binding).encode())
+    roles = [_shipped(file).partition(b"\n---\n")[0] for file in (*ROLES, LEASE_ROLE)]
+    if not all(roles):  # each without its binding, which is for a service account
+        return False
+    *cluster_roles, lease_role = roles
+    for name, role in zip(ROLES.values(), cluster_roles, strict=True):
+        _grant(server, f"/apis/{_RBAC}/v1/cluster", "Cluster", name, role)
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONTROLLER_NAMESPACE}}
+    server.apply(f"{_NAMESPACES}/{CONTROLLER_NAMESPACE}", json.dumps(namespace).encode())
+    _grant(
+        server, f"/apis/{_RBAC}/v1/namespaces/{CONTROLLER_NAMESPACE}/", "", "jobset-leader-election-role", lease_role
+    )
     return True
+
+
+def _grant(server: ApiServer, under: str, scope: str, name: str, role: bytes) -> None:
+    """The role, and its binding to the controller's user. `scope` is Cluster for a ClusterRole."""
+    server.apply(f"{under}roles/{name}", role)
+    binding = {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": f"{scope}RoleBinding",
+        "metadata": {"name": f"{name}-of-the-plane"},
+        "roleRef": {"apiGroup": _RBAC, "kind": f"{scope}Role", "name": name},
+        "subjects": [{"kind": "User", "apiGroup": _RBAC, "name": CONTROLLER}],
+    }
+    server.apply(f"{under}rolebindings/{name}-of-the-plane", json.dumps(binding).encode())
 
 
 def _shipped(file: str) -> bytes:

@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Struct
 
 from pyjobset.errors import PlaneError, UsageError
-from pyjobset.localplane import binaries, contents, kubeconfig, ports, stages, state, webhooks
+from pyjobset.localplane import binaries, contents, kubeconfig, ports, programs, stages, state, webhooks
 from pyjobset.localplane.api import TIMEOUT_SECONDS, ApiServer, tls
 from pyjobset.localplane.components import (
     API_SERVER,
@@ -280,7 +280,7 @@ class Plane:
             texts[self._places.kubeconfig(identity)] = (identity, self._kubeconfig(identity, known_ports))
         scheduler = json.dumps(scheduler_configuration(self._places), indent=2)
         texts[self._places.scheduler_configuration] = (SCHEDULER, scheduler)
-        texts[self._places.stages] = (KWOK, stages.text(binaries.versions()["kubernetes"]))
+        texts[self._places.stages] = (KWOK, stages.text(programs.versions()["kubernetes"]))
         changed = {p: reader for p, (reader, text) in texts.items() if not p.exists() or p.read_text() != text}
         for path in changed:
             write_private(path, texts[path][1])
