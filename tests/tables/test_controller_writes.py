@@ -13,6 +13,8 @@ from pyjobset.controller.writes import Writer, status_patch
 from pyjobset.errors import ForeignObject, OutcomeUnknown, Raced, Refused, Unavailable
 from pyjobset.kube.cache import Cache
 from pyjobset.kube.client import Client
+from pyjobset.kube.requests import Request
+from pyjobset.kube.responses import Response
 from pyjobset.objects.batch import Job
 from pyjobset.objects.jobset import JobSetStatus
 from pyjobset.objects.meta import Manifest
@@ -231,6 +233,58 @@ def test_a_refused_patch_of_an_object_that_has_changed_since_is_a_race() -> None
         assert seen(world).spec.parallelism == 3
 
     case(test, job=JOB | SPEC)
+
+
+def test_a_refused_patch_of_an_object_that_is_gone_is_a_race_and_hides_it() -> None:
+    async def test(world: World) -> None:
+        uid = seen(world).metadata.uid
+        world.server.remove("jobs", "j")
+        world.server.before = lambda request, _: INVALID if request.method == "PATCH" else None
+        with pytest.raises(Raced, match="Job j is gone"):
+            await world.writer.perform(patch(uid))
+        assert world.job is None
+
+    case(test, job=JOB | SPEC)
+
+
+def test_what_the_watch_tells_while_a_patch_is_judged_is_a_change_as_well() -> None:
+    async def test(world: World) -> None:
+        def told(request: Request, _: str) -> Response | None:
+            if request.method != "PATCH":
+                return None
+            world.server.change("jobs", "j", {"spec": {"parallelism": 3}})
+            world.caches.jobs.wrote(msgspec.convert(world.stored(), Job))
+            return INVALID
+
+        world.server.before = told
+        with pytest.raises(Raced, match="changed since it was observed"):
+            await world.writer.perform(patch(seen(world).metadata.uid))
+
+    case(test, job=JOB | SPEC)
+
+
+def test_a_creation_that_is_refused_is_not_looked_at() -> None:
+    async def test(world: World) -> None:
+        world.server.before = lambda request, _: INVALID if request.method == "POST" else None
+        with pytest.raises(Refused, match="immutable"):
+            await world.writer.perform(CREATE)
+        assert [call.method for call in world.server.calls][-1] == "POST"
+
+    case(test)
+
+
+@pytest.mark.parametrize(("is_changed", "error"), [(False, Refused), (True, Raced)])
+def test_a_status_that_is_refused_for_a_jobset_that_has_changed_since_is_a_race(
+    is_changed: bool, error: type[Exception]
+) -> None:
+    async def test(world: World) -> None:
+        if is_changed:
+            world.server.change("jobsets", "js", {"spec": {"suspend": True}})
+        world.server.before = lambda request, _: INVALID if request.method == "PATCH" else None
+        with pytest.raises(error):
+            await world.writer.write_status(JobSetStatus(restarts=1))
+
+    case(test)
 
 
 @pytest.mark.parametrize("propagation", ["Foreground", "Background"])

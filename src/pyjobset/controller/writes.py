@@ -5,6 +5,8 @@ has is a ForeignObject, never touched; a failed precondition is a race, after wh
 repeats a write: the next observation decides again.
 """
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, assert_never, cast
 
 from pyjobset.controller.observe import Caches
@@ -20,7 +22,7 @@ from pyjobset.reconciler.decision import Action, Create, Delete, JsonPatch, Patc
 from pyjobset.reconciler.observation import OWN_VERDICT
 
 UNPROCESSABLE = 422
-"""What the API server answers when a patch names another uid, or a test of a JSON patch fails."""
+"""The object would be invalid with the change. That a precondition failed the client tells (kube.responses)."""
 
 
 class Writer:
@@ -36,7 +38,7 @@ class Writer:
 
     async def perform(self, action: Action) -> None:
         """Raises the error that the action met; a race has been looked at by then, so that observing again helps."""
-        try:
+        async with self._looking_at_races(action.resource, action.name, _uid(action)):
             match action:
                 case Create():
                     self._wrote(action.resource, await self._create(action))
@@ -46,11 +48,6 @@ class Writer:
                     await self._delete(action)
                 case _:
                     assert_never(action)
-        except (Raced, NotFound, OutcomeUnknown) as error:
-            await self._read_again(action.resource, action.name, _uid(action))
-            if isinstance(error, NotFound):
-                raise Raced(f"{action.resource.kind} {action.name} is gone") from error
-            raise
 
     async def confirm(self) -> None:
         """Raises Raced unless the JobSet still is what was observed. Asked before anything is created for one that has
@@ -59,11 +56,8 @@ class Writer:
         metadata = self._jobset.metadata
         if self._is_new:
             return
-        try:
+        async with self._looking_at_races(JOBSETS, metadata.name, metadata.uid):
             stored = await self._client.get(JOBSETS, self._namespace, metadata.name)
-        except NotFound as error:
-            self._deleted(JOBSETS, metadata.name, metadata.uid)
-            raise Raced(f"JobSet {metadata.name} is gone") from error
         if stored.metadata.resource_version != metadata.resource_version:
             self._caches.jobsets.wrote(stored)
             raise Raced(f"JobSet {metadata.name} changed since it was observed")
@@ -75,17 +69,31 @@ class Writer:
             return False
         metadata = self._jobset.metadata
         body = {"metadata": {"resourceVersion": metadata.resource_version}, "status": patch}
-        try:
+        async with self._looking_at_races(JOBSETS, metadata.name, metadata.uid):
             stored = await self._client.patch(
                 JOBSETS, self._namespace, metadata.name, body, kind="merge", subresource="status"
             )
-        except (Raced, NotFound, OutcomeUnknown) as error:
-            await self._read_again(JOBSETS, metadata.name, metadata.uid)
-            if isinstance(error, NotFound):
-                raise Raced(f"JobSet {metadata.name} is gone") from error
-            raise
         self._caches.jobsets.wrote(stored)
         return True
+
+    @asynccontextmanager
+    async def _looking_at_races(self, resource: Resource[Struct], name: str, uid: str) -> AsyncIterator[None]:
+        """Where the answer tells that the object is gone or another, or may be, it is read again. So is one that the
+        server calls invalid with our change: of an object that has changed since that is a race, of the very one that
+        was seen a refusal."""
+        seen = self._shown(resource, name)
+        try:
+            yield
+        except (Raced, Refused, OutcomeUnknown) as error:
+            is_invalid = isinstance(error, Refused) and error.code == UNPROCESSABLE and bool(uid)
+            if isinstance(error, Refused) and not (is_invalid or isinstance(error, NotFound)):
+                raise
+            stored = await self._read_again(resource, name, uid)
+            if isinstance(error, NotFound) or (is_invalid and stored is None):
+                raise Raced(f"{resource.kind} {name} is gone") from error
+            if is_invalid and _version(stored) != _version(seen):
+                raise Raced(f"{resource.kind} {name} changed since it was observed") from error
+            raise
 
     async def _create(self, action: Create) -> Struct:
         try:
@@ -120,26 +128,20 @@ class Writer:
         raise Refused(found.message, code=OWN_VERDICT, reason="ClaimNotUsable")
 
     async def _patch(self, action: Patch | JsonPatch) -> Struct:
-        kind, name = action.resource.kind, action.name
-        try:
-            if isinstance(action, JsonPatch):
-                test = {"op": "test", "path": "/metadata/uid", "value": action.uid}
-                return await self._client.patch(
-                    action.resource, self._namespace, name, (test, *action.operations), kind="json"
-                )
+        if isinstance(action, JsonPatch):
+            test = {"op": "test", "path": "/metadata/uid", "value": action.uid}
             return await self._client.patch(
-                action.resource,
-                self._namespace,
-                name,
-                _with_preconditions(action),
-                kind="apply" if action.is_apply else "merge",
-                subresource=action.subresource,
-                force=action.is_apply,
+                action.resource, self._namespace, action.name, (test, *action.operations), kind="json"
             )
-        except Refused as error:
-            if error.code == UNPROCESSABLE and await self._is_stale(action):
-                raise Raced(f"{kind} {name} changed since it was observed") from error
-            raise
+        return await self._client.patch(
+            action.resource,
+            self._namespace,
+            action.name,
+            _with_preconditions(action),
+            kind="apply" if action.is_apply else "merge",
+            subresource=action.subresource,
+            force=action.is_apply,
+        )
 
     async def _delete(self, action: Delete) -> None:
         gone = await self._client.delete(
@@ -155,30 +157,23 @@ class Writer:
         else:
             self._deleted(action.resource, action.name, action.uid)
 
-    async def _is_stale(self, action: Patch | JsonPatch) -> bool:
-        """The server's object is not the one that was observed. A refusal of the very object we saw is a refusal."""
-        cache = self._caches.of(action.resource)
-        seen = cache.get(self._namespace, action.name) if cache is not None else None
-        stored: Any = await self._client.get(action.resource, self._namespace, action.name)
-        self._wrote(action.resource, stored)
-        return (
-            seen is None
-            or stored.metadata.uid != action.uid
-            or stored.metadata.resource_version != seen.metadata.resource_version
-        )
-
-    async def _read_again(self, resource: Resource[Struct], name: str, uid: str) -> None:
+    async def _read_again(self, resource: Resource[Struct], name: str, uid: str) -> Struct | None:
         """Shows the object as it is now. One of someone else is not for our caches, which may never see it go."""
         try:
             stored: Any = await self._client.get(resource, self._namespace, name)
         except NotFound:
             self._deleted(resource, name, uid)
-            return
+            return None
         is_same_pod = resource is PODS and stored.metadata.uid == uid  # a pod belongs to its Job
         if resource is JOBSETS or is_same_pod or self._is_ours(stored):
             self._wrote(resource, stored)
         else:
             self._deleted(resource, name, uid)
+        return cast("Struct", stored)
+
+    def _shown(self, resource: Resource[Struct], name: str) -> Struct | None:
+        cache = self._caches.of(resource)
+        return None if cache is None else cache.get(self._namespace, name)
 
     def _is_ours(self, child: Any) -> bool:
         owner = controller_of(child.metadata.owner_references)
@@ -205,6 +200,10 @@ def status_patch(stored: JobSetStatus, wanted: JobSetStatus) -> Manifest:
     if patch:
         patch["restarts"] = wanted.restarts
     return patch
+
+
+def _version(obj: Any) -> tuple[str, str] | None:
+    return None if obj is None else (obj.metadata.uid, obj.metadata.resource_version)
 
 
 def _uid(action: Action) -> str:
