@@ -10,11 +10,9 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 
-from pyjobset.simulation.checkers import ALL
 from pyjobset.simulation.chooser import Seeded
 from pyjobset.simulation.story import story
-from pyjobset.simulation.world import play
-from tests.world.worlds import Tally, play_seeds, quiet
+from tests.world.worlds import Tally, play, play_seeds, quiet
 
 FIRST_SEED = 1_000_000
 BATCH = 200
@@ -29,7 +27,7 @@ def main(line: Sequence[str] | None = None) -> int:
     options = parser.parse_args(line)
     if options.seed is not None:
         with quiet():
-            outcome = play(Seeded(options.seed), checkers=ALL)
+            outcome = play(Seeded(options.seed))
         print("\n".join(story(outcome)))
         return 1 if outcome.violations else 0
     return soak(options.hours, options.first, options.processes)

@@ -11,14 +11,13 @@ import pytest
 import yaml
 
 from pyjobset.objects.meta import Manifest
-from pyjobset.simulation.checkers import ALL
 from pyjobset.simulation.chooser import Plain
 from pyjobset.simulation.ending import ending
 from pyjobset.simulation.kubelet import FOREVER, Fate
 from pyjobset.simulation.scenario import Scenario, Step
 from pyjobset.simulation.story import story
-from pyjobset.simulation.world import Outcome, play
-from tests.world.worlds import quiet
+from pyjobset.simulation.world import Outcome
+from tests.world.worlds import play, quiet
 
 Record = Callable[[str, object], None]
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -100,7 +99,7 @@ SCENARIOS = [*(pytest.param(scenario, id=name) for name, scenario in HAND_MADE.i
 
 
 def run(scenario: Scenario, *crash_at: int) -> Outcome:
-    return play(Plain(), frozenset(), checkers=ALL, given=scenario, crash_at=crash_at)
+    return play(Plain(), frozenset(), given=scenario, crash_at=crash_at)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pyjobset.simulation.checkers import ALL
 from pyjobset.simulation.chooser import Plain, Replayed, Seeded
 from pyjobset.simulation.ending import ending
 from pyjobset.simulation.story import line, story
-from pyjobset.simulation.world import Outcome, play
-from tests.world.worlds import play_seeds, quiet
+from pyjobset.simulation.world import Outcome
+from tests.world.worlds import play, play_seeds, quiet
 
 WORLDS = int(os.environ.get("JOBSET_WORLDS", "20000"))
 SHARDS = 40
@@ -33,14 +32,14 @@ def test_worlds_end_well(shard: int, record_property: Callable[[str, object], No
 def test_a_world_that_once_ended_badly(path: Path) -> None:
     """Shrunk choices; what was wrong is in the file's `why`."""
     with quiet():
-        outcome = play(Replayed(json.loads(path.read_text())["answers"]), checkers=ALL)
+        outcome = play(Replayed(json.loads(path.read_text())["answers"]))
     assert not outcome.violations, "\n".join(story(outcome))
 
 
 @pytest.mark.parametrize("seed", [0, 7, 102])
 def test_the_same_seed_is_the_same_world(seed: int) -> None:
     with quiet():
-        first, second = (play(Seeded(seed), checkers=ALL) for _ in range(2))
+        first, second = (play(Seeded(seed)) for _ in range(2))
     assert told(first) == told(second)
     assert first.storm.seen == second.storm.seen
 
@@ -53,7 +52,7 @@ def told(outcome: Outcome) -> list[str]:
 def test_worlds_differ() -> None:
     """A world in which nothing happens would pass every checker."""
     with quiet():
-        outcomes = [play(Seeded(seed), checkers=ALL) for seed in range(60)]
+        outcomes = [play(Seeded(seed)) for seed in range(60)]
     terminal = {json.dumps(ending(outcome.store), default=str, sort_keys=True) for outcome in outcomes}
     assert len(terminal) > 20
     assert sum(bool(outcome.storm.seen) for outcome in outcomes) > 40
@@ -62,7 +61,7 @@ def test_worlds_differ() -> None:
 
 def test_the_plain_world_has_no_faults() -> None:
     with quiet():
-        outcome = play(Plain(), frozenset(), checkers=ALL)
+        outcome = play(Plain(), frozenset())
     assert not outcome.violations
     assert not outcome.storm.seen
     assert ending(outcome.store)["jobsets/js"][1]["terminalState"] == "Completed"

@@ -68,8 +68,10 @@ class Manager:
         now: Callable[[], datetime] = utc_now,
         clock: Callable[[], float] = steady_seconds,
         cpu_clock: Callable[[], float] = time.thread_time,
+        on_synced: Callable[[], None] = lambda: None,
     ) -> None:
-        """With leader election, `lease_client` is for the Lease alone: nothing else may hold up a renewal."""
+        """With leader election, `lease_client` is for the Lease alone: nothing else may hold up a renewal.
+        `on_synced` is called when the caches show all that the server has."""
         self._client = client
         self._options = options
         self._queue = Queue()
@@ -114,6 +116,7 @@ class Manager:
         self._parts = asyncio.TaskGroup()
         self._started: list[asyncio.Task[None]] = []
         self._busy: set[asyncio.Task[None]] = set()
+        self._on_synced = on_synced
         self._is_stopping = False
         self._unfinished = 0
 
@@ -210,7 +213,7 @@ class Manager:
         for cache in self.caches.all():
             await cache.wait_synced()
         log.info("Caches synced", **{cache.resource.plural: len(cache) for cache in self.caches.all()})
-        gc.freeze()  # what is cached now mostly stays: the collector need not walk it again
+        self._on_synced()
         self._missing.discard("caches")
         if self._leadership is not None:
             await self._lead(self._leadership)
@@ -358,7 +361,8 @@ async def _main(options: Options) -> None:
     install(stop)
     reach = partial(connect, kubeconfig=options.kubeconfig, context=options.context)
     async with reach(qps=options.qps, burst=options.burst) as client, reach(qps=0) as lease_client:
-        await Manager(client, options, lease_client=lease_client).run(stop)
+        # What is cached once all is there mostly stays: the collector need not walk it again.
+        await Manager(client, options, lease_client=lease_client, on_synced=gc.freeze).run(stop)
 
 
 def _event_loop_factory() -> Any:

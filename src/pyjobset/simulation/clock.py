@@ -49,9 +49,16 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._virtual = _Selector()
         super().__init__(self._virtual)
+        self.tasks: list[asyncio.Task[Any]] = []
+        """All that were made. asyncio.all_tasks would look through those of all loops of the process."""
 
     def time(self) -> float:
         return self._virtual.now
+
+    def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
+        task = super().create_task(coro, **options)
+        self.tasks.append(task)
+        return task
 
     def _make_self_pipe(self) -> None:
         """No other thread wakes this loop, and a pair of sockets takes as long as a tenth of a small world."""
@@ -67,9 +74,9 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     try:
         return loop.run_until_complete(main)
     finally:
-        for task in (left := asyncio.all_tasks(loop)):
-            task.cancel()
-        if left:
+        if left := [task for task in loop.tasks if not task.done()]:
+            for task in left:
+                task.cancel()
             loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()

@@ -8,7 +8,6 @@ Checkers see every change, and the end. What they find are violations, told with
 """
 
 import asyncio
-import gc
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -110,7 +109,6 @@ def play(
         return clock.run(_World(chooser, kinds, checkers, given, crash_at).run())
     finally:
         random.setstate(before)
-        gc.unfreeze()  # the manager freezes what it has cached: a process runs many worlds
 
 
 class _World:
