@@ -20,6 +20,7 @@ from pyjobset.objects.labels import RESTART_ATTEMPT
 from pyjobset.objects.meta import Manifest
 from pyjobset.reconciler.decision import Decision
 from pyjobset.reconciler.observation import Observation
+from pyjobset.simulation.patches import merged
 from tests.builders import NOW, replicated_job
 from tests.controller_world import (
     FAILED,
@@ -548,6 +549,32 @@ def test_nothing_is_created_for_a_jobset_that_is_no_longer_what_was_seen(how: st
             assert {job["spec"]["suspend"] for job in created} == {True}
 
     world(case)
+
+
+def test_no_job_is_resumed_as_a_jobset_asked_that_has_changed_since() -> None:
+    """A queue has taken it back and admitted it elsewhere while its watch lags."""
+
+    async def case(server: ModelServer) -> None:
+        order, jobs = {"startupPolicyOrder": "InOrder"}, [replicated_job("a"), replicated_job("b")]
+        server.put("jobsets", manifest("js", *jobs, startupPolicy=order, suspend=True))
+        async with controller(server):
+            await settled(server)
+            server.change("jobsets", "js", {"spec": {"suspend": False}})
+            await settled(server)
+            assert server.get("jobs", "js-b-0")["spec"]["suspend"], "its turn has not come"
+            server.silent.add("jobsets")
+            elsewhere = [_placed(each, {"zone": "other"}) for each in jobs]
+            server.change("jobsets", "js", {"spec": {"replicatedJobs": elsewhere}})
+            server.change("jobs", "js-a-0", {"status": {"active": 1, "ready": 1}})
+            await settled(server)
+            resumed = server.get("jobs", "js-b-0")["spec"]
+            assert (resumed["suspend"], resumed["template"]["spec"]["nodeSelector"]) == (False, {"zone": "other"})
+
+    world(case)
+
+
+def _placed(replicated_job: Manifest, selector: Manifest) -> Manifest:
+    return merged(replicated_job, {"template": {"spec": {"template": {"spec": {"nodeSelector": selector}}}}})
 
 
 def test_a_deadline_that_was_just_put_off_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

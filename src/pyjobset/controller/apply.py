@@ -14,8 +14,8 @@ from datetime import datetime
 from pyjobset.controller.refusals import Memory, Target
 from pyjobset.controller.writes import Writer
 from pyjobset.errors import ForeignObject, JobSetError, OutcomeUnknown, Refused, Unavailable
-from pyjobset.objects.resources import PODS
-from pyjobset.reconciler.decision import CREATION_ORDER, Action, Create, Decision, Delete
+from pyjobset.objects.resources import JOBS, PODS
+from pyjobset.reconciler.decision import CREATION_ORDER, Action, Create, Decision, Delete, JsonPatch
 from pyjobset.reconciler.observation import OWN_VERDICT
 
 PARALLEL = 50
@@ -51,7 +51,7 @@ async def apply(decision: Decision, writer: Writer, memory: Memory, *, now: date
     known = memory.told()
     memory.forget_unwanted({(action.resource.kind, action.name) for action in decision.actions}, now)
     waves = waves_of(decision.actions)
-    if any(isinstance(action, Create) for action in decision.actions):
+    if any(_starts(action) for action in decision.actions):
         try:
             await writer.confirm()
         except JobSetError as error:
@@ -67,6 +67,11 @@ async def apply(decision: Decision, writer: Writer, memory: Memory, *, now: date
         except JobSetError as error:
             applied.error = error
     return applied
+
+
+def _starts(action: Action) -> bool:
+    """Something is made, or a Job is resumed: a JSON patch of a Job always does that."""
+    return isinstance(action, Create) or (isinstance(action, JsonPatch) and action.resource is JOBS)
 
 
 def waves_of(actions: Sequence[Action]) -> dict[str, Chains]:

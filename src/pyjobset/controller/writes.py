@@ -50,9 +50,9 @@ class Writer:
                     assert_never(action)
 
     async def confirm(self) -> None:
-        """Raises Raced unless the JobSet still is what was observed. Asked before anything is created for one that has
-        lived already: where its watch lags, children that are gone may have gone with it, or with an attempt that is
-        over, and would be made, and would run, again."""
+        """Raises Raced unless the JobSet still is what was observed. Asked before anything is made, or a Job resumed,
+        for one that has lived already: where its watch lags, children that are gone may have gone with it, or with an
+        attempt that is over, and would run again; a queue may have taken it back and sent it elsewhere."""
         metadata = self._jobset.metadata
         if self._is_new:
             return
