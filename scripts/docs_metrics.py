@@ -14,8 +14,8 @@ The controller serves `/metrics` at `--metrics-bind-address` (`:8443`; `0` switc
 or in OpenMetrics, whichever is asked for.
 
 - It speaks HTTPS, TLS 1.2 at least, with the `tls.crt` and `tls.key` of `metrics.certDir`, else with a certificate that
-  it makes at each start and signs itself, which takes 10 MB of memory. Changed files are used from the next connection
-  on.
+  it signs itself, and makes at the first connection, which takes 11 MB of memory. Changed files are used from the next
+  connection on.
 - A request needs a bearer token. The API server is asked whose it is (`tokenreviews`) and whether that user may `get`
   the nonResourceURL `/metrics` (`subjectaccessreviews`); a yes holds for {ALLOWED_SECONDS:g} s, a no
   for {DENIED_SECONDS:g} s. The answer is 401 without a token that the API server accepts, 403 without the right to

@@ -16,6 +16,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_families
 from prometheus_client.parser import text_string_to_metric_families as families
 
+from pyjobset.controller import certificate
 from pyjobset.controller import metrics as table
 from pyjobset.controller.manager import Manager
 from pyjobset.controller.metrics import COMPLETED, DEADLINE_EXCEEDED, FAILED, GONE_SECONDS, Ends, Histogram, Reviews
@@ -559,6 +560,19 @@ def test_over_https_only_who_may_gets_the_page() -> None:
         server.fault = Unavailable("secret address")
         status, _, body = await reader.get("/metrics", "Authorization: Bearer reader2")
         assert (status, b"secret" in body) == (503, False)
+
+    served(Metrics(HERE), case, trusting_anything())
+
+
+def test_its_own_certificate_is_made_once_when_somebody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[bytes] = []
+    plain = certificate._self_signed
+    monkeypatch.setattr(certificate, "_self_signed", lambda now: made.append(plain(now)) or made[-1])
+
+    async def case(reader: Reader, server: ApiServer) -> None:
+        assert made == []
+        assert [(await reader.get())[0] for _ in range(2)] == [401, 401]
+        assert len(made) == 1
 
     served(Metrics(HERE), case, trusting_anything())
 

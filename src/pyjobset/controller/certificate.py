@@ -8,7 +8,7 @@ Used by the webhooks and by the metrics; each names the flag that its directory 
 import os
 import ssl
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -95,9 +95,23 @@ class HeldCertificate:
         return None
 
 
-def self_signed(now: datetime, tls: Tls) -> ssl.SSLContext:
-    """For a client that trusts the address and not the certificate. Its key is nowhere but in this process."""
-    # 8 MB that a controller with certificates from elsewhere does without.
+class OwnCertificate(HeldCertificate):
+    """For clients that trust the address and not the certificate. It is made at the first handshake: of a controller
+    that nobody asks it takes no memory. Its key is nowhere but in this process."""
+
+    def __init__(self, now: Callable[[], datetime], tls: Tls) -> None:
+        super().__init__(tls)
+        self._now = now
+
+    def _choose(self, connection: ssl.SSLObject, *arguments: object) -> int | None:
+        if self._current is None:
+            self.use(_self_signed(self._now()))
+        return super()._choose(connection, *arguments)
+
+
+def _self_signed(now: datetime) -> bytes:
+    """A certificate and its key."""
+    # 11 MB that a controller with certificates from elsewhere does without.
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -111,10 +125,9 @@ def self_signed(now: datetime, tls: Tls) -> ssl.SSLContext:
         .add_extension(x509.SubjectAlternativeName([x509.DNSName("jobset-controller")]), critical=False)
         .sign(key, hashes.SHA256())
     )
-    pem = certificate.public_bytes(serialization.Encoding.PEM) + key.private_bytes(
+    return certificate.public_bytes(serialization.Encoding.PEM) + key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    return _loaded(pem, tls)
 
 
 def _loaded(pem: bytes, tls: Tls) -> ssl.SSLContext:

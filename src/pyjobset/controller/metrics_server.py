@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from aiohttp import web
 
-from pyjobset.controller.certificate import ServingCertificate, self_signed
+from pyjobset.controller.certificate import OwnCertificate, ServingCertificate
 from pyjobset.controller.listener import listening
 from pyjobset.controller.log import Log
 from pyjobset.controller.metrics_access import PATH, Access
@@ -32,7 +32,7 @@ async def serving(options: Metrics, sources: Sources, client: Client) -> AsyncIt
     if options.is_secure and options.certificates is not None:
         tls = ServingCertificate(options.certificates, "metrics.certDir", options.tls).context
     elif options.is_secure:
-        tls = self_signed(datetime.now(UTC), options.tls)
+        tls = OwnCertificate(lambda: datetime.now(UTC), options.tls).context
     access = Access(client, asyncio.get_running_loop().time) if options.is_secure else None
     async with listening(application(Page(sources), access), options.address, tls, "--metrics-bind-address") as port:
         log.info("Metrics are served", port=port, secure=options.is_secure)
