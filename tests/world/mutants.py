@@ -136,6 +136,15 @@ def _groups_of_everybody(original: Any) -> Any:
     return observe
 
 
+def _without_actions_on_what_goes(original: Any) -> Any:
+    def step(stored: Any, *more: Any) -> Any:
+        found = original(stored, *more)
+        is_going = stored is not None and stored.metadata.deletion_timestamp is not None
+        return replace(found, actions=()) if is_going else found
+
+    return step
+
+
 def _backwards(patch: pytest.MonkeyPatch) -> None:
     waves = [wave for wave in applying.WAVES if wave != applying.DELETES]
     patch.setattr(applying, "WAVES", (applying.DELETES, *reversed(waves)))
@@ -175,6 +184,12 @@ MUTANTS: dict[str, Mutant] = {
     "a failed wave stops nothing": Mutant(_instead(applying._Wave, "run", _careless), ("Groups",)),
     "groups of everybody are ours": Mutant(
         _instead(reconciling, "observe", _groups_of_everybody), ("Foreigners", *STUCK)
+    ),
+    "who waits for a group that goes is left alone": Mutant(
+        _instead(job_policy, "_stuck_groups", lambda _: lambda *_: frozenset()), STUCK
+    ),
+    "a group that goes keeps its quorum": Mutant(
+        _instead(scheduling, "_pod_group_step", _without_actions_on_what_goes), STUCK
     ),
     "deletions are not heard of": Mutant(_instead(caching.Cache, "_apply", _deaf), ("Startup", "Orphans", *STUCK)),
     "a failed run is not repeated": Mutant(_instead(reconciling.Reconciler, "run", _forgetful), STUCK),

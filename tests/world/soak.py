@@ -1,18 +1,23 @@
 """Plays worlds for hours: `make soak HOURS=1`. Or one: `python -m tests.world.soak --seed 7` tells its story.
 
+`--replay` plays one that was recorded, given as its answers or as a file of regressions/.
+
 Seeds begin after those of the tests. The first bad world of each process ends the soak, with its report.
 """
 
 import argparse
+import json
 import os
 import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from pathlib import Path
 
-from pyjobset.simulation.chooser import Seeded
+from pyjobset.simulation.chooser import Replayed, Seeded
 from pyjobset.simulation.story import story
-from tests.world.worlds import Tally, play, play_seeds, quiet
+from tests.world.reports import play_seeds
+from tests.world.worlds import Tally, play, quiet
 
 FIRST_SEED = 1_000_000
 BATCH = 200
@@ -24,10 +29,11 @@ def main(line: Sequence[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=FIRST_SEED, help="the first seed (default %(default)s)")
     parser.add_argument("--seed", type=int, help="only this world, with its story")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--replay", help="only this world, with its story: answers in JSON, or a file with them")
     options = parser.parse_args(line)
-    if options.seed is not None:
+    if options.seed is not None or options.replay:
         with quiet():
-            outcome = play(Seeded(options.seed))
+            outcome = play(Replayed(_recorded(options.replay)) if options.replay else Seeded(options.seed))
         print("\n".join(story(outcome)))
         return 1 if outcome.violations else 0
     return soak(options.hours, options.first, options.processes)
@@ -54,6 +60,13 @@ def soak(hours: float, first: int, processes: int) -> int:
                 sys.stderr.write(f"{tally.worlds:,} worlds, {max(0.0, until - told) / 60:.0f} minutes to go\n")
     print("\n".join(tally.lines()))
     return 0
+
+
+def _recorded(given: str) -> Sequence[tuple[str, int, int]]:
+    found: Sequence[tuple[str, int, int]] = (
+        json.loads(given) if given.startswith("[") else json.loads(Path(given).read_text())["answers"]
+    )
+    return found
 
 
 if __name__ == "__main__":

@@ -11,7 +11,9 @@ from pyjobset.simulation.chooser import Plain, Replayed, Seeded
 from pyjobset.simulation.ending import ending
 from pyjobset.simulation.story import line, story
 from pyjobset.simulation.world import Outcome
-from tests.world.worlds import play, play_seeds, quiet
+from tests.world.mutants import MUTANTS
+from tests.world.reports import play_seeds
+from tests.world.worlds import play, quiet
 
 WORLDS = int(os.environ.get("JOBSET_WORLDS", "20000"))
 SHARDS = 40
@@ -29,11 +31,14 @@ def test_worlds_end_well(shard: int, record_property: Callable[[str, object], No
 
 
 @pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.stem)
-def test_a_world_that_once_ended_badly(path: Path) -> None:
-    """Shrunk choices; what was wrong is in the file's `why`."""
+def test_a_world_that_once_ended_badly(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends well now, and badly where the fault is made again: else its answers have lost their meaning."""
+    kept = json.loads(path.read_text())
     with quiet():
-        outcome = play(Replayed(json.loads(path.read_text())["answers"]))
-    assert not outcome.violations, "\n".join(story(outcome))
+        outcome = play(Replayed(kept["answers"]))
+        assert not outcome.violations, "\n".join(story(outcome))
+        MUTANTS[kept["mutant"]].plant(monkeypatch)
+        assert play(Replayed(kept["answers"])).violations, f"{kept['why']}: not so in this world any more"
 
 
 @pytest.mark.parametrize("seed", [0, 7, 102])

@@ -1,21 +1,17 @@
-"""Plays many worlds and tells of the first that ended badly, with what replays it. Used by the tests and by soak."""
+"""Plays a world with all checkers, and counts what was tried. Used by all tests of worlds and by soak."""
 
 import gc
-import json
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from pyjobset.simulation import world
 from pyjobset.simulation.checkers import ALL
-from pyjobset.simulation.chooser import Chooser, Recorded, Replayed, Seeded
+from pyjobset.simulation.chooser import Chooser
 from pyjobset.simulation.scenario import Scenario
-from pyjobset.simulation.story import story
 from pyjobset.simulation.world import Outcome
-
-SHRINK_TRIES_MAX = 300
 
 
 @dataclass
@@ -71,56 +67,3 @@ def play(
         return world.play(chooser, kinds, checkers=ALL, given=given, crash_at=crash_at)
     finally:
         gc.collect()
-
-
-def play_seeds(seeds: Iterable[int]) -> tuple[Tally, str]:
-    """What was tried, and the report of the first bad world; empty when all ended well."""
-    tally = Tally()
-    with quiet():
-        for seed in seeds:
-            outcome = play(Seeded(seed))
-            tally.add(outcome)
-            if outcome.violations:
-                return tally, report(seed)
-    return tally, ""
-
-
-def report(seed: int) -> str:
-    """The smallest world that still ends that badly, as a story, and what replays it."""
-    recorded = Recorded(Seeded(seed))
-    play(recorded)
-    answers = shrunk(recorded.answers)
-    outcome = play(Replayed(answers))
-    return "\n".join(
-        [
-            f"seed {seed}: python -m tests.world.soak --seed {seed}",
-            f"shrunk, for tests/world/regressions/: {json.dumps(answers, separators=(',', ':'))}",
-            *story(outcome),
-        ]
-    )
-
-
-def shrunk(answers: Sequence[int]) -> list[int]:
-    """Fewer and plainer answers with a violation all the same: the end cut off, then blocks made plain."""
-    best, tries = list(answers), 0
-
-    def is_bad(candidate: list[int]) -> bool:
-        nonlocal tries
-        tries += 1
-        return tries <= SHRINK_TRIES_MAX and bool(play(Replayed(candidate)).violations)
-
-    size = len(best)
-    while size > 1:
-        size //= 2
-        while len(best) > size and is_bad(best[:-size]):
-            best = best[:-size]
-    size = max(1, len(best) // 2)
-    while size:
-        for start in range(0, len(best), size):
-            candidate = [*best[:start], *([0] * len(best[start : start + size])), *best[start + size :]]
-            if candidate != best and is_bad(candidate):
-                best = candidate
-        size //= 2
-    while best and best[-1] == 0:
-        best.pop()
-    return best

@@ -1,19 +1,26 @@
-"""Where the choices of a world come from: a seed, a list that is replayed, or every combination in turn.
+"""Where the choices of a world come from: a seed, what was recorded, or every combination in turn.
 
-A world asks for everything that could go one way or another, by number, with a word that says what it is for. Tests
-have one more maker, drawn by Hypothesis. The same answers give the same world.
+A world asks for everything that could go one way or another, with a word that says what it is for. Tests have one more
+maker, drawn by Hypothesis. The same answers give the same world.
 """
 
 import random
-from collections.abc import Iterator, Sequence
-from typing import Protocol, TypeVar
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
 
 
 class Chooser(Protocol):
+    """The plain case, 0 or no, is the one in which nothing special happens."""
+
     def index(self, count: int, what: str, /) -> int:
-        """One of 0 to count - 1. 0 is the plain case: nothing special happens."""
+        """One of 0 to count - 1."""
+        ...
+
+    def happens(self, percent: int, what: str, /) -> bool:
+        """With this probability, where the chooser knows one."""
         ...
 
 
@@ -28,8 +35,7 @@ class Choices:
         return values[self._chooser.index(len(values), what)]
 
     def happens(self, percent: int, what: str) -> bool:
-        """With this probability, where the chooser knows one."""
-        return self._chooser.index(100, what) >= 100 - percent if percent else False
+        return percent > 0 and self._chooser.happens(percent, what)
 
     def up_to(self, most: int, what: str) -> int:
         return self._chooser.index(most + 1, what)
@@ -42,12 +48,17 @@ class Seeded:
     def index(self, count: int, _what: str, /) -> int:
         return self._random.randrange(count)
 
+    def happens(self, percent: int, _what: str, /) -> bool:
+        return self._random.randrange(100) >= 100 - percent
 
-class Plain:
-    """The plain case each time: the world without anything special."""
 
-    def index(self, _count: int, _what: str, /) -> int:
-        return 0
+class Answer(NamedTuple):
+    """To the question of these words that was asked as the nth of its kind, from 0."""
+
+    what: str
+    nth: int
+    value: int
+    """True where something happens."""
 
 
 class Recorded:
@@ -55,44 +66,74 @@ class Recorded:
 
     def __init__(self, chooser: Chooser) -> None:
         self._chooser = chooser
-        self.answers: list[int] = []
+        self._asked: Counter[str] = Counter()
+        self.answers: list[Answer] = []
 
     def index(self, count: int, what: str, /) -> int:
-        answer = self._chooser.index(count, what)
-        self.answers.append(answer)
-        return answer
+        return self._keep(what, self._chooser.index(count, what))
+
+    def happens(self, percent: int, what: str, /) -> bool:
+        return bool(self._keep(what, self._chooser.happens(percent, what)))
+
+    def _keep(self, what: str, value: int) -> int:
+        self.answers.append(Answer(what, self._asked[what], value))
+        self._asked[what] += 1
+        return value
+
+    @property
+    def special(self) -> list[Answer]:
+        """Those that are not plain. They are enough to replay the world."""
+        return [answer for answer in self.answers if answer.value]
 
 
 class Replayed:
-    """Answers from a list; where it ends, or does not fit any more, the plain case."""
+    """Answers by the words of their questions, so that they survive new questions; to all others, the plain case."""
 
-    def __init__(self, answers: Sequence[int]) -> None:
-        self._answers = iter(answers)
+    def __init__(self, answers: Iterable[tuple[str, int, int]] = ()) -> None:
+        self._answers = {(what, nth): value for what, nth, value in answers}
+        self._asked: Counter[str] = Counter()
 
-    def index(self, count: int, _what: str, /) -> int:
-        answer = next(self._answers, 0)
+    def index(self, count: int, what: str, /) -> int:
+        answer = self._answers.get((what, self._asked[what]), 0)
+        self._asked[what] += 1
         return answer if answer < count else 0
+
+    def happens(self, _percent: int, what: str, /) -> bool:
+        return bool(self.index(2, what))
+
+
+class Plain(Replayed):
+    """The plain case each time: the world without anything special."""
 
 
 class _Odometer:
-    def __init__(self, digits: list[tuple[int, int]]) -> None:
+    def __init__(self, digits: list[tuple[int, int]], most: Mapping[str, int]) -> None:
         self._digits = digits
+        self._left = dict(most)
         self._at = 0
 
     def index(self, count: int, what: str, /) -> int:
+        subject = what.partition(":")[0]
+        count = count if self._left.get(subject, 1) else 1
         if self._at == len(self._digits):
             self._digits.append((0, count))
         answer, known = self._digits[self._at]
         assert known == count, f"the world is not the same each time: {what} had {known} ways, now {count}"
         self._at += 1
+        if answer and subject in self._left:
+            self._left[subject] -= 1
         return answer
 
+    def happens(self, _percent: int, what: str, /) -> bool:
+        return bool(self.index(2, what))
 
-def exhaustive() -> Iterator[Chooser]:
-    """A chooser for each combination of answers, the last question turning fastest. For worlds of a small scope."""
+
+def exhaustive(most: Mapping[str, int] | None = None) -> Iterator[Chooser]:
+    """A chooser for each combination of answers, the last question turning fastest. For worlds of a small scope.
+    `most`: questions of these words, up to a colon, have at most so many answers in a world that are not plain."""
     digits: list[tuple[int, int]] = []
     while True:
-        yield _Odometer(digits)
+        yield _Odometer(digits, most or {})
         while digits and digits[-1][0] == digits[-1][1] - 1:
             digits.pop()
         if not digits:

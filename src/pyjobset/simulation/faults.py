@@ -13,7 +13,7 @@ from pyjobset.errors import OutcomeUnknown, Unavailable
 from pyjobset.kube.requests import Request
 from pyjobset.kube.responses import Response
 from pyjobset.simulation.chooser import Choices
-from pyjobset.simulation.server import Refusal, Server
+from pyjobset.simulation.server import Refusal, Server, parse
 
 LOST_REQUEST, LOST_REPLY = "lost-request", "lost-reply"
 CONFLICT, THROTTLED, BROKEN, SLOW = "conflict", "throttled", "broken", "slow"
@@ -26,6 +26,8 @@ ASIDES = (CLOCK, FOREIGN, UNSERVED, HANDOVER)
 """No request's."""
 KINDS = (*OF_REQUESTS, *OF_WATCHES, CRASH, CLOCK, HANDOVER, FOREIGN, UNSERVED)
 
+FAULT = "is there a fault"
+"""What is asked, with what it would happen to."""
 REQUEST_PERCENT = 15
 LINE_PERCENT = 15
 SLOW_SECONDS = 3.0
@@ -48,12 +50,12 @@ class Storm:
     def heal(self) -> None:
         self._over.set()
 
-    def fault(self, kinds: tuple[str, ...], percent: int) -> str:
+    def fault(self, kinds: tuple[str, ...], percent: int, where: str = "aside") -> str:
         """One of these kinds, or nothing."""
         possible = [kind for kind in kinds if kind in self.kinds]
-        if self.is_over or not possible or not self.choices.happens(percent, "is there a fault"):
+        if self.is_over or not possible or not self.choices.happens(percent, f"{FAULT}: {where}"):
             return ""
-        kind = self.choices.one_of(possible, "which fault")
+        kind = self.choices.one_of(possible, f"which fault: {where}")
         self.seen[kind] += 1
         return kind
 
@@ -88,7 +90,7 @@ class FaultyTransport:
         if await self._is_cut():
             raise _lost(request)
         await asyncio.sleep(0.001)
-        kind = self._storm.fault(OF_REQUESTS, REQUEST_PERCENT)
+        kind = self._storm.fault(OF_REQUESTS, REQUEST_PERCENT, f"{request.method} {_plural(request)}")
         if kind == SLOW:
             await self._storm.pause(SLOW_SECONDS)
         elif kind == LOST_REQUEST:
@@ -110,10 +112,11 @@ class FaultyTransport:
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
         await self._alive()
-        if self._storm.fault((BROKEN,), REQUEST_PERCENT):
+        plural = _plural(request)
+        if self._storm.fault((BROKEN,), REQUEST_PERCENT, f"watch of {plural}"):
             raise Unavailable("the watch could not be opened")
         async with self._server.stream(request) as lines:
-            yield self._lines(lines)
+            yield self._lines(lines, f"event of {plural}")
 
     async def close(self) -> None:
         pass
@@ -129,11 +132,11 @@ class FaultyTransport:
         await self._alive()
         return response
 
-    async def _lines(self, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def _lines(self, lines: AsyncIterator[bytes], what: str) -> AsyncIterator[bytes]:
         async for line in lines:
             await self._alive()
             await self._is_cut()
-            kind = self._storm.fault(OF_WATCHES, LINE_PERCENT)
+            kind = self._storm.fault(OF_WATCHES, LINE_PERCENT, what)
             if kind == LATE:
                 await self._storm.pause(LATE_SECONDS)
             elif kind == DOUBLED and not line.startswith(b'{"type":"BOOKMARK"'):
@@ -155,6 +158,10 @@ class FaultyTransport:
         """A process that is dead says and hears nothing any more."""
         if self.crashed.is_set():
             await asyncio.Event().wait()
+
+
+def _plural(request: Request) -> str:
+    return parse(request.path)[0] or "discovery"
 
 
 def _is_aside(path: str) -> bool:

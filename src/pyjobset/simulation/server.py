@@ -75,7 +75,7 @@ class Server:
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
         await asyncio.sleep(LATENCY_SECONDS)
-        plural, namespace, _, _ = _parse(request.path)
+        plural, namespace, _, _ = parse(request.path)
         query = _query(request)
         is_list = bool(query.get("sendInitialEvents"))
         self._check_query(query, PARAMETERS["WATCH"] | (PARAMETERS["LIST AND WATCH"] if is_list else set()))
@@ -139,7 +139,7 @@ class Server:
 
     def answer(self, request: Request) -> Response:
         """At once, and in full: the whole request is executed or refused."""
-        plural, namespace, name, subresource = _parse(request.path)
+        plural, namespace, name, subresource = parse(request.path)
         try:
             if not plural:
                 return self._discovery(request)
@@ -392,7 +392,7 @@ def _parsed(query: str) -> Mapping[str, str]:
 
 
 @lru_cache(1000)
-def _parse(path: str) -> tuple[str, str, str, str]:
+def parse(path: str) -> tuple[str, str, str, str]:
     """Plural, namespace, name, subresource of a path; all empty for discovery."""
     parts = path.strip("/").split("/")
     parts = [unquote(part) for part in (parts[3:] if parts[0] == "apis" else parts[2:])]
