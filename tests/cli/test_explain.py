@@ -87,6 +87,27 @@ def test_events_of_others_are_not_its() -> None:
     assert {e.message for e in looked(server).events} == {"ours"}
 
 
+def test_what_a_restart_has_removed_is_asked_of_the_events() -> None:
+    server = waiting()
+    server.change("jobsets", "js", {"status": {"restarts": 1, "restartsCountTowardsMax": 1}})
+    labels = {"jobset.sigs.k8s.io/restart-attempt": "1"}
+    server.change("jobs", "js-w-0", {"metadata": {"labels": labels}})
+    uid = server.get("jobsets", "js")["metadata"]["uid"]
+    for name, kind, about, of, reason in (
+        ("restart", "JobSet", "js", uid, "RestartJobSetFailurePolicyAction"),
+        ("another", "JobSet", "js", "of one before", "RestartJobSetFailurePolicyAction"),
+        ("failure", "Job", "js-w-0", "gone", "BackoffLimitExceeded"),
+        ("other", "Job", "x-w-0", "gone", "BackoffLimitExceeded"),
+        ("create", "Job", "js-w-0", "gone", "FailedCreate"),
+    ):
+        put(
+            server, "events", name, involvedObject={"kind": kind, "name": about, "uid": of}, reason=reason, message=name
+        )
+    seen = looked(server)
+    assert {e.message for e in seen.events} == {"restart", "failure"}
+    assert asked(server).count("events") == 4
+
+
 def test_a_controller_that_acts_a_moment_later_owes_nothing() -> None:
     server = ModelServer()
     jobset = put(server, "jobsets", "js", spec=SPEC)

@@ -22,6 +22,7 @@ from pyjobset.objects.scheduling import PodGroup
 from tests.cli import families
 from tests.cli.clusters import GROUP, NOW, RACK, asking, event, facts, group, job, jobset, node, occupant, pods
 from tests.cli.families import FULL, NO_VICTIMS, UNSCHEDULABLE
+from tests.cli.test_explaining_policy import POLICY
 
 Cases = dict[str, tuple[Facts, str, list[str]]]
 """What is there, how the headline ends, and each finding's code with those of its advice."""
@@ -174,7 +175,7 @@ LIFE: Cases = {
     "failed": (
         facts(jobset(status={"terminalState": "Failed"}, conditions=told("Failed", "FailedJobs", "a Job failed")),
               job(**LOST), failed("js-w-0-1", **exited(3))),
-        "has failed: a Job failed", ["job-failed read-log allow-restarts"],
+        "has failed: a Job failed", ["job-failed read-log allow-restarts", "failure-policy"],
     ),
     "deleted": (facts(leaving(jobset()), job()), "is being deleted", ["deleting wait"]),
     "suspended": (
@@ -196,15 +197,15 @@ LIFE: Cases = {
     ),
     "restarting": (
         facts(jobset(conditions=RESTARTS, status={"restarts": 2}), job(labels=attempt("2")), *on_nodes(4), group()),
-        "restarts, attempt 3: its Jobs are created again", [],
+        "restarts, attempt 3: its Jobs are created again", ["restarted"],
     ),
     "old Jobs stop": (
         facts(jobset(conditions=RESTARTS, status={"restarts": 1}), leaving(job()), *on_nodes(2), group()),
-        "restarts, attempt 2: old Jobs are not gone yet", ["old-jobs-terminating force-pods"],
+        "restarts, attempt 2: old Jobs are not gone yet", ["old-jobs-terminating force-pods", "restarted"],
     ),
     "old Jobs stop without pods": (
         facts(jobset(conditions=RESTARTS, status={"restarts": 1}), leaving(job()), group()),
-        "restarts, attempt 2: old Jobs are not gone yet", ["old-jobs-terminating wait"],
+        "restarts, attempt 2: old Jobs are not gone yet", ["old-jobs-terminating wait", "restarted"],
     ),
     "its group is replaced": (
         gang(leaving(group(reason="Scheduled")), *on_nodes(4)),
@@ -496,10 +497,10 @@ RUNNING: Cases = {
     ),
     "a Job failed": (
         facts(jobset(conditions=RESTARTS), job(**LOST), group()),
-        "restarts, attempt 1: Job js-w-0 failed", ["job-failed"],
+        "restarts, attempt 1: there is no failurePolicy, and Job js-w-0 failed", ["job-failed", "failure-policy"],
     ),
 }  # fmt: skip
-ALL = {**LIFE, **REFUSALS, **GROUPS, **ROOM, **RUNNING}
+ALL = {**LIFE, **REFUSALS, **GROUPS, **ROOM, **RUNNING, **POLICY}
 
 
 @pytest.mark.parametrize(("seen", "headline", "codes"), ALL.values(), ids=ALL.keys())

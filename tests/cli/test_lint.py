@@ -37,7 +37,7 @@ def written(tmp_path: Path, *documents: Any) -> Path:
 
 @pytest.mark.parametrize("file", MANIFESTS, ids=lambda file: file.stem)
 def test_the_examples_are_fine(run: Run, file: Path) -> None:
-    ended = run("lint", "-f", file, "--feature-gates", "InPlaceRestart=true")
+    ended = run("lint", "-f", file, "--feature-gates", "InPlaceRestart=true,RestartJob=true")
     assert (ended.code, ended.out, ended.err) == (0, "", "")
 
 

@@ -52,7 +52,8 @@ def manifests_of_examples() -> list[tuple[str, dict[str, object]]]:
 
 @pytest.mark.parametrize(("name", "manifest"), manifests_of_examples())
 def test_examples_pass_without_a_word(name: str, manifest: dict[str, object]) -> None:
-    features = gates.resolve({gates.WORKLOAD_AWARE_SCHEDULING: True, gates.IN_PLACE_RESTART: True})
+    on = (gates.WORKLOAD_AWARE_SCHEDULING, gates.IN_PLACE_RESTART, gates.RESTART_JOB)
+    features = gates.resolve(dict.fromkeys(on, True))
     jobset = check(manifest, features)
     assert warnings(jobset, features) == ()
     assert validate_update(parse(manifest), jobset, features) == ()

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 import typer
 
 if TYPE_CHECKING:
-    from pyjobset.cli.explaining.facts import Facts
+    from pyjobset.cli.explaining.facts import Event, Facts
     from pyjobset.cli.explaining.reasons import Explanation
+    from pyjobset.cli.view import Family
     from pyjobset.kube.client import Client
     from pyjobset.objects.meta import Struct
     from pyjobset.objects.resources import Resource
@@ -110,8 +111,7 @@ async def _look_once(client: "Client", namespace: str, name: str) -> "Facts":
     from datetime import UTC, datetime
 
     from pyjobset.cli.cluster import fetch
-    from pyjobset.cli.explaining.facts import EVENTS, NODES, PODS, PRIORITY_CLASSES, Facts, Pod
-    from pyjobset.cli.explaining.waits import preempted_condition
+    from pyjobset.cli.explaining.facts import NODES, PODS, PRIORITY_CLASSES, Facts, Pod
     from pyjobset.cli.waiting import is_waiting
 
     family = await fetch(client, namespace, name, pods=PODS)
@@ -125,26 +125,46 @@ async def _look_once(client: "Client", namespace: str, name: str) -> "Facts":
     occupants = None
     if any(map(is_waiting, pods)):
         occupants = await reader.all(PODS, "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")
-    of_jobs = await reader.all(EVENTS, "involvedObject.kind=Job,reason=FailedCreate", namespace)
-    of_groups = await reader.all(EVENTS, "involvedObject.kind=PodGroup,type=Warning", namespace)
-    of_pods = None
-    if preempted_condition(jobset) is not None:
-        of_pods = await reader.all(EVENTS, "involvedObject.kind=Pod,reason=Preempted", namespace)
+    events = await _events(reader, family, namespace)
     classes = await reader.all(PRIORITY_CLASSES)
-    uids = {j.metadata.uid for j in family.jobs} | {g.metadata.uid for g in family.pod_groups}
-    of_family = [e for e in (*(of_jobs or ()), *(of_groups or ())) if e.involved_object.uid in uids]
-    begins = tuple(f"{j.metadata.name}-" for j in family.jobs)  # the pods themselves are gone
-    of_family += [e for e in of_pods or () if e.involved_object.name.startswith(begins)]
     return Facts(
         family,
         facts.now,
         pods,
         nodes=facts.nodes,
         occupants=occupants,
-        events=tuple(of_family),
+        events=tuple(events),
         priority_classes=frozenset(c.metadata.name for c in classes) if classes is not None else None,
         unreadable=tuple(reader.unreadable),
     )
+
+
+async def _events(reader: "_Reader", family: "Family", namespace: str) -> "list[Event]":
+    """What was said of its Jobs and groups, and of those that a preemption or a restart has removed."""
+    from pyjobset.cli.explaining.facts import EVENTS
+    from pyjobset.cli.explaining.policy import REASONS
+    from pyjobset.cli.explaining.waits import preempted_condition
+    from pyjobset.cli.restarts import restarts
+
+    async def read(selector: str) -> "tuple[Event, ...]":
+        return await reader.all(EVENTS, selector, namespace) or ()
+
+    jobset = family.jobset
+    uids = {j.metadata.uid for j in family.jobs} | {g.metadata.uid for g in family.pod_groups} | {jobset.metadata.uid}
+    found = [*await read("involvedObject.kind=Job,reason=FailedCreate")]
+    found += await read("involvedObject.kind=PodGroup,type=Warning")
+    made = restarts(jobset)
+    if made.of_jobset or made.of_jobs:
+        found += await read(f"involvedObject.kind=JobSet,involvedObject.name={jobset.metadata.name}")
+    found = [e for e in found if e.involved_object.uid in uids]
+    if preempted_condition(jobset) is not None:
+        begins = tuple(f"{j.metadata.name}-" for j in family.jobs)  # the pods themselves are gone
+        of_pods = await read("involvedObject.kind=Pod,reason=Preempted")
+        found += [e for e in of_pods if e.involved_object.name.startswith(begins)]
+    if made.of_jobset or made.of_jobs:
+        of_jobs = await read("involvedObject.kind=Job,type=Warning")
+        found += [e for e in of_jobs if e.reason in REASONS and e.involved_object.name.startswith(jobset.metadata.name)]
+    return found
 
 
 class _Reader:

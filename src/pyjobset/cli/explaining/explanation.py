@@ -21,6 +21,7 @@ from pyjobset.cli.explaining.obstacles import (
     startup,
     suspension,
 )
+from pyjobset.cli.explaining.policy import failure_policy
 from pyjobset.cli.explaining.reasons import Evidence, Explanation, Finding, advice, finding, sentence
 from pyjobset.cli.explaining.sentences import STATES
 from pyjobset.cli.explaining.waits import waits
@@ -46,16 +47,19 @@ TROUBLES = frozenset(
 )
 """Codes of what does not keep pods from getting a node."""
 
+QUIET = frozenset({UNSAID, "failure-policy", "restarted"})
+"""Codes of what may be worth knowing and holds nothing up."""
+
 _Story = tuple[str, dict[str, Any], Iterable[Finding]]
 
 
 def explain(facts: Facts) -> Explanation:
     code, arguments, told = _story(facts)
     findings = tuple(_merged([*told, *_unsaid(facts)]))
-    news = [f for f in findings if f.code != UNSAID]
+    news = [f for f in findings if f.code not in QUIET]
     if code == "runs":
         code = _how_it_runs(facts, news, arguments)
-    arguments["because"] = news[0].headline if news else "its Jobs are created again"
+    arguments["because"] = _cause(code, news, findings)
     metadata = facts.jobset.metadata
     headline = f"JobSet {metadata.namespace}/{metadata.name} {sentence(STATES[code], arguments)}"
     return Explanation(metadata.namespace, metadata.name, view(facts.family).state, code, headline, findings)
@@ -74,7 +78,15 @@ def _story(facts: Facts) -> _Story:
             return "completed-empty", {"message": _message(facts, conditions.COMPLETED)}, ()
         return "completed", {"succeeded": sum(j.is_succeeded for j in jobs), "jobs": len(jobs)}, ()
     if jobset.status.terminal_state:
-        return "failed", {"message": _message(facts, conditions.FAILED)}, [*failed_jobs(facts), *evicted(facts)]
+        return (
+            "failed",
+            {"message": _message(facts, conditions.FAILED)},
+            [
+                *failed_jobs(facts),
+                *failure_policy(facts),
+                *evicted(facts),
+            ],
+        )
     if jobset.spec.suspend:
         return "suspending" if live else "suspended", {"live": live}, [*obstacles(facts), suspension(facts)]
     found = [
@@ -85,6 +97,7 @@ def _story(facts: Facts) -> _Story:
         *stuck_containers(facts),
         *nodes_not_ready(facts),
         *failed_jobs(facts),
+        *failure_policy(facts),
         *failed_pods(facts),
         *degraded(facts),
     ]
@@ -105,6 +118,13 @@ def _how_it_runs(facts: Facts, news: Sequence[Finding], arguments: dict[str, Any
     if news:
         return "troubled"
     return "running" if pods and placed == pods else "starting"
+
+
+def _cause(code: str, news: Sequence[Finding], findings: Sequence[Finding]) -> str:
+    """The gravest of what holds it up; a restart is explained by its policy before a Job that failed is."""
+    decided = [f for f in findings if f.code == "failure-policy"] if code == "restarting" else []
+    told = [*(f for f in news if f.code not in TROUBLES), *decided, *news] if decided else news
+    return told[0].headline if told else "its Jobs are created again"
 
 
 def _wanted(parallelism: int, completions: int | None, succeeded: int) -> int:

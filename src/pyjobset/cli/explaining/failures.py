@@ -11,8 +11,10 @@ from shlex import quote
 from pyjobset.cli.explaining.facts import ContainerStatus, Facts, Pod, Terminated, Waiting
 from pyjobset.cli.explaining.reasons import Advice, Evidence, Finding, advice, finding
 from pyjobset.cli.waiting import is_bound
+from pyjobset.objects import conditions
 from pyjobset.objects.batch import Job
 from pyjobset.objects.meta import controller_of
+from pyjobset.reconciler.conditions import find
 
 SLOW_SECONDS = 60.0
 """So long a container may be created before it is news."""
@@ -33,7 +35,7 @@ def failed_jobs(facts: Facts) -> Iterator[Finding]:
     evidence = [Evidence(f"Job {name}", "condition Failed", f"{condition.reason}: {condition.message}")]
     pod, exit_ = _exit(pods)
     help_ = [_log(facts, pod)] if pod is not None else []
-    if facts.jobset.status.terminal_state:
+    if _would_restarts_help(facts):
         help_.append(advice("allow-restarts", restarts=_restarts_max(facts)))
     counts = {"failed": len(failed), "jobs": len(facts.family.jobs)}
     yield finding("job-failed", f"Job {name}", evidence, help_, job=name, exit=exit_, **counts)
@@ -92,6 +94,12 @@ def _owner(pod: Pod) -> str:
 def _failed_at(job: Job) -> tuple[str, str]:
     condition = job.condition("Failed")
     return (condition.last_transition_time or "") if condition else "", job.metadata.name
+
+
+def _would_restarts_help(facts: Facts) -> bool:
+    """It failed because it may not restart, or not once more."""
+    ended = find(facts.jobset.status.conditions, conditions.FAILED) if facts.jobset.status.terminal_state else None
+    return ended is not None and ended.reason in (conditions.FAILED_JOBS, conditions.REACHED_MAX_RESTARTS)
 
 
 def _restarts_max(facts: Facts) -> int:

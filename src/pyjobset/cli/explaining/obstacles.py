@@ -8,19 +8,22 @@ import re
 from collections.abc import Iterable, Iterator
 from shlex import quote
 
+from msgspec import UNSET
+
 from pyjobset.cli.explaining.facts import Event, Facts
 from pyjobset.cli.explaining.reasons import Advice, Evidence, Finding, advice, finding
 from pyjobset.cli.explaining.waits import Expected, controller_log, preempted_condition
 from pyjobset.cli.waiting import is_finished, is_waiting
 from pyjobset.objects import conditions, features, template
 from pyjobset.objects.batch import Job
-from pyjobset.objects.jobset import JobSet
+from pyjobset.objects.jobset import JobSet, JobSetStatus
 from pyjobset.objects.meta import Condition
 from pyjobset.objects.resources import CLAIMS, SERVICES
 from pyjobset.reconciler.decide import decide, is_managed
 from pyjobset.reconciler.decision import Action, Create, Decision, Delete
 from pyjobset.reconciler.observation import Observation
 from pyjobset.reconciler.view import State, view_of
+from pyjobset.rules.failure_rules import RESTART_ONE, RESTART_ONE_FREELY
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 CLASSES_NAMED_MAX = 5
@@ -52,9 +55,15 @@ def pending(facts: Facts) -> tuple[str, ...]:
     decision = _decision(facts)
     waiting = [_words(action) for action in decision.actions if action.resource not in _UNSEEN]
     now, then = facts.jobset.status, decision.status
-    if then is not None and (then.restarts, then.terminal_state) != (now.restarts, now.terminal_state):
+    if then is not None and _verdict(then) != _verdict(now):
         waiting.append("write its status")
     return tuple(waiting)
+
+
+def _verdict(status: JobSetStatus) -> tuple[object, ...]:
+    """What of a status the controller decides; the rest it counts."""
+    of_jobs = tuple(entry.job_restarts for entry in status.replicated_jobs_status if entry.job_restarts is not UNSET)
+    return status.restarts, status.terminal_state, of_jobs
 
 
 def expected(facts: Facts) -> dict[str, Expected]:
@@ -283,7 +292,7 @@ def _force(facts: Facts, pod: str) -> list[Advice]:
 
 
 def _observation(facts: Facts) -> Observation:
-    """The controller's own view of it. Whether its gate for gangs is on shows in what there is."""
+    """The controller's own view of it."""
     found = condition(facts.jobset, conditions.SCHEDULING_DEGRADED)
     return Observation(
         facts.jobset,
@@ -292,9 +301,25 @@ def _observation(facts: Facts) -> Observation:
         workloads=facts.family.workloads,
         pod_groups=facts.family.pod_groups,
         pods=facts.pods,
-        features=features.DEFAULTS | ({features.WORKLOAD_AWARE_SCHEDULING} if _has_groups(facts) else set()),
+        features=features.DEFAULTS | frozenset(_gates(facts)),
         has_scheduling_api=found is None or found.reason != conditions.API_NOT_SERVED,
     )
+
+
+def _gates(facts: Facts) -> Iterator[str]:
+    """Those of the controller that are on, as far as it shows: it admits no JobSet that asks for one that is off."""
+    spec, status = facts.jobset.spec, facts.jobset.status
+    policy = spec.failure_policy
+    if _has_groups(facts):
+        yield features.WORKLOAD_AWARE_SCHEDULING
+    if policy is not None and any(rule.action in (RESTART_ONE, RESTART_ONE_FREELY) for rule in policy.rules):
+        yield features.RESTART_JOB
+    if policy is not None and policy.restart_strategy == "InPlaceRestart":
+        yield features.IN_PLACE_RESTART
+    if spec.active_deadline_seconds is not None:
+        yield features.ACTIVE_DEADLINE_SECONDS
+    if status.execution_attempts is not None:
+        yield features.EXECUTION_ATTEMPTS_TRACKING
 
 
 def _decision(facts: Facts) -> Decision:

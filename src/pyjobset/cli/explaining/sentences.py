@@ -218,7 +218,15 @@ _RUNNING = {
     ),
     "not-allowed": Words("something may not be read", "you may not read {kinds}: nothing is said about them"),
 }
-FINDINGS: Mapping[str, Words] = {**_LIFE, **_REFUSALS, **_CLUSTER, **_GROUPS, **_ROOM, **_RUNNING}
+_POLICY = {
+    "failure-policy": Words("{decided}", "{decided}: {then}"),
+    "restarts-used-up": Words("its restarts are used up", "{used_up}"),
+    "deadline-exceeded": Words(
+        "its deadline has passed", "activeDeadlineSeconds ({seconds}) has passed; the failure policy is not asked then"
+    ),
+    "restarted": Words("it restarted", "so far {said}"),
+}
+FINDINGS: Mapping[str, Words] = {**_POLICY, **_LIFE, **_REFUSALS, **_CLUSTER, **_GROUPS, **_ROOM, **_RUNNING}
 
 ADVICE: Mapping[str, str] = {
     "resume": "resume it",
@@ -260,5 +268,8 @@ ADVICE: Mapping[str, str] = {
     "read-log": "read what it wrote before it ended",
     "make-volume": "make a PersistentVolume that fits, or name a StorageClass that the cluster has in the template",
     "describe": "look at its conditions and events",
+    "change-rule": "for the next time: narrow that rule, or put a rule that restarts before it",
+    "more-restarts": "for the next time: raise failurePolicy.maxRestarts, or let a rule restart without counting",
+    "longer-deadline": "for the next time: raise activeDeadlineSeconds",
     "allow-restarts": "to survive such a failure, set failurePolicy.maxRestarts (it is {restarts})",
 }
