@@ -11,6 +11,7 @@ import pytest
 
 from pyjobset.localplane.files import locked
 from pyjobset.localplane.plane import Plane
+from pyjobset.localplane.stages import RUN_FOR
 from tests.server.plane import Kubectl, kubectl, make_plane, namespace, plane, wait_for
 
 __all__ = ["kubectl", "make_plane", "namespace", "plane"]
@@ -60,11 +61,14 @@ class Shell:
             assert len(nodes) == count, nodes
             return nodes
 
-        return wait_for(running, f"{count} running pods of {jobset}", 60)
+        found = wait_for(running, f"{count} running pods of {jobset}")
+        # They would end while we look at them.
+        self.run(f"kubectl annotate pod {' '.join(found)} -n default {RUN_FOR}=forever --overwrite")
+        return found
 
     def clean(self) -> None:
         for path in self.applied:
-            self.kubectl("delete", "-f", path, "--ignore-not-found", "--cascade=foreground", timeout_seconds=120)
+            self.kubectl("delete", "-f", path, "--ignore-not-found", "--cascade=foreground")
 
 
 @pytest.fixture
@@ -77,6 +81,5 @@ def default(plane: Plane, kubectl: Kubectl) -> Iterator[Shell]:
         left = wait_for(
             lambda: kubectl("get", "pods,jobs,podgroups,workloads", "-n", "default", "-o", "name").stdout == "",
             "an empty namespace default",
-            60,
         )
         assert left

@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from pyjobset.cli.main import main
 from pyjobset.localplane.options import NodeLayout
 from pyjobset.localplane.plane import Plane
+from pyjobset.localplane.stages import RUN_FOR
 from tests.examples.conftest import EXAMPLES, Shell
 from tests.server.plane import Kubectl, MakePlane, wait_for
 
@@ -147,8 +149,7 @@ def test_a_gang_on_one_slice(default: Shell, kubectl: Kubectl) -> None:
 
 def test_sequenced_startup(default: Shell) -> None:
     default.apply("sequenced-startup-gang")
-    wait_for(lambda: default.objects("podgroups", "sequenced-gang"), "PodGroups")
-    assert min_counts(default) == ["1", "2"]
+    wait_for(lambda: min_counts(default) == ["1", "2"], "PodGroups")
     default.pods_running("sequenced-gang", 3)  # the leader waits until the worker's Job was made and runs
     default.look()
 
@@ -204,7 +205,10 @@ def test_a_gang_of_higher_priority_takes_the_place(make_plane: MakePlane) -> Non
     shell.apply("preemption", "-l", "step=second")
     high = shell.pods_running("preempt-high", 4)
     assert set(high.values()) < set(low.values())
-    assert not low.keys() & {p["metadata"]["name"] for p in shell.objects("pods", "preempt-low")}
+    wait_for(
+        lambda: not low.keys() & {p["metadata"]["name"] for p in shell.objects("pods", "preempt-low")},
+        "the end of the whole gang",
+    )
 
 
 def test_all_or_none(kubectl: Kubectl, namespace: str, plane: Plane, capsys: pytest.CaptureFixture[str]) -> None:
@@ -232,10 +236,22 @@ def test_the_tree_follows_a_jobset_to_its_end(
     kubectl: Kubectl, namespace: str, plane: Plane, capsys: pytest.CaptureFixture[str]
 ) -> None:
     manifest = (EXAMPLES / "gang-scheduling.yaml").read_text().replace("namespace: default", f"namespace: {namespace}")
-    done = kubectl("apply", "-f", "-", stdin=manifest.replace("30s", "3s"))
+    done = kubectl("apply", "-f", "-", stdin=manifest.replace("30s", "infinity"))
     assert done.returncode == 0, done.stderr
     flags = ["-n", namespace, "--kubeconfig", str(plane.kubeconfig)]
-    assert main(["tree", "gang-training", "--watch", *flags]) == 0
+
+    def run() -> bool:
+        status = json.loads(kubectl("get", "jobset", "gang-training", "-n", namespace, "-o", "json").stdout)["status"]
+        return [s["ready"] for s in status["replicatedJobsStatus"]] == [1, 2]
+
+    def end() -> None:
+        wait_for(run, "a status that says that all run")
+        kubectl("annotate", "pod", "--all", "-n", namespace, f"{RUN_FOR}=0s")
+
+    with ThreadPoolExecutor() as threads:
+        ending = threads.submit(end)
+        assert main(["tree", "gang-training", "--watch", *flags]) == 0
+        ending.result()
     pictures = capsys.readouterr().out.split("\n\n")
     states = [line.split()[2] for picture in pictures for line in picture.splitlines() if line.startswith("JobSet ")]
     assert states[-1] == "Completed"

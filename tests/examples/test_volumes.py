@@ -35,13 +35,13 @@ def test_it_compiles_to_one_claim_that_all_jobs_mount() -> None:
 def test_the_claim_outlives_the_jobset_and_serves_it_again(default: Shell) -> None:
     default.apply("../volume-claim-policy/volume")
     default.apply("../volume-claim-policy/single-pvc")
-    wait_for(lambda: default.run(STATE) == "Completed", "the first run", 60)
+    wait_for(lambda: default.run(STATE) == "Completed", "the first run")
     default.look()
     claim = default.run(CLAIM)
     assert claim.startswith("Bound/")
     default.run("kubectl delete jobset shared-volume -n default --cascade=foreground")
     default.apply("../volume-claim-policy/single-pvc")
-    wait_for(lambda: default.run(STATE) == "Completed", "the second run", 60)
+    wait_for(lambda: default.run(STATE) == "Completed", "the second run")
     assert default.run(CLAIM) == claim
     default.run("kubectl delete jobset shared-volume -n default --cascade=foreground")
     default.run("kubectl delete pvc dataset-shared-volume -n default")

@@ -23,7 +23,7 @@ from pyjobset.localplane import components
 from pyjobset.localplane.options import NodeLayout, PlaneOptions
 from pyjobset.localplane.plane import Plane
 from pyjobset.localplane.ports import draw
-from tests.server.plane import wait_for
+from tests.server.plane import PATIENCE_SECONDS, wait_for
 from tests.server.test_controller import Cluster, Object
 from tests.server.test_metrics import kubeconfig_of
 
@@ -106,7 +106,7 @@ class Installation:
         process = subprocess.Popen([sys.executable, "-m", "pyjobset.cli.main", *words])
         manager = Manager(process, health, webhook, metrics)
         self.managers.append(manager)
-        wait_for(manager.is_ready, "the manager", 60)
+        wait_for(manager.is_ready, "the manager")
         return manager
 
     def ask(self, manager: Manager) -> None:
@@ -151,5 +151,5 @@ def installation(directory: Path) -> Iterator[Installation]:
             for manager in made.managers:
                 manager.process.terminate()
             for manager in made.managers:
-                manager.process.wait(30)
+                manager.process.wait(PATIENCE_SECONDS)
             plane.reset()

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 import pytest
 
+from pyjobset.errors import PlaneError
 from pyjobset.localplane.files import locked
 from pyjobset.localplane.options import NodeLayout, PlaneOptions
 from pyjobset.localplane.plane import Plane
@@ -27,11 +28,15 @@ NO_CONTROLLER = "JOBSET_TEST_NO_CONTROLLER"
 """Set it to run the controller yourself, for example under a debugger."""
 GATES = {"RestartJob": True, "JobSetActiveDeadlineSeconds": True, "InPlaceRestart": True}
 """Of the controller, beside those that are on by default on a plane."""
+PATIENCE_SECONDS = 180.0
+"""For all that must come to be, so that a slow machine is no fault. Where all is well nobody waits so long."""
+NOT_YET = (AssertionError, LookupError, ValueError, StopIteration, OSError, PlaneError)
+"""What a look at something raises that is not there, or not complete."""
 
 
 class Kubectl(Protocol):
     def __call__(
-        self, *arguments: str, stdin: str = "", timeout_seconds: float = 60
+        self, *arguments: str, stdin: str = "", timeout_seconds: float = 120
     ) -> CompletedProcess[str]: ...  # never raises on a non-zero exit
 
 
@@ -39,18 +44,18 @@ class MakePlane(Protocol):
     def __call__(self, *, start: bool = True, **options: Any) -> Plane: ...  # options: fields of PlaneOptions
 
 
-def wait_for(condition: Callable[[], T], what: str, timeout_seconds: float = 30) -> T:
-    """The first true value of the condition. An AssertionError in it means not yet, and is shown when time is up."""
-    deadline = time.monotonic() + timeout_seconds
+def wait_for(condition: Callable[[], T], what: str) -> T:
+    """The first true value of the condition. One of NOT_YET in it is shown when time is up."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
             if value := condition():
                 return value
             seen = f"last value: {value!r}"
-        except AssertionError as error:
-            seen = str(error) or "an assertion without a message"
+        except NOT_YET as error:
+            seen = f"{type(error).__name__} {error}"
         if time.monotonic() >= deadline:
-            pytest.fail(f"{what}: not after {timeout_seconds} seconds; {seen}")
+            pytest.fail(f"{what}: not after {PATIENCE_SECONDS} seconds; {seen}")
         time.sleep(0.1)
 
 

@@ -61,6 +61,12 @@ def claim_of(cluster: Cluster, name: str = "data-js") -> Object:
     return wait_for(there, f"claim {name}")
 
 
+def is_bound(cluster: Cluster) -> Object:
+    claim = claim_of(cluster)
+    assert claim["status"]["phase"] == "Bound"
+    return claim
+
+
 def is_running(cluster: Cluster) -> bool:
     return [p["status"]["phase"] for p in cluster.all("pods")] == ["Running"]
 
@@ -73,15 +79,14 @@ def look(claim: Object) -> Object:
 
 def test_a_claim_goes_with_its_jobset(cluster: Cluster, volume: str) -> None:
     cluster.apply(stateful(command="sleep infinity", storage_class=volume))
-    wait_for(lambda: is_running(cluster), "a pod that runs on the volume", 60)
-    claim = claim_of(cluster)
-    assert claim["status"]["phase"] == "Bound"
+    wait_for(lambda: is_running(cluster), "a pod that runs on the volume")
+    claim = wait_for(lambda: is_bound(cluster), "the claim is bound")
     assert claim["metadata"]["labels"] == {LABEL: "js", "team": "x"}
     (pod,) = cluster.all("pods")
     mounted = {"name": "data", "persistentVolumeClaim": {"claimName": "data-js"}}
     assert mounted in pod["spec"]["volumes"]
     cluster.run("delete", "jobset", "js", "--wait=false")
-    assert wait_for(lambda: not cluster.names("pvc,pods"), "nothing is left", 60)
+    assert wait_for(lambda: not cluster.names("pvc,pods"), "nothing is left")
 
 
 @pytest.mark.decision(8)
@@ -90,8 +95,8 @@ def test_a_kept_claim_serves_the_next_jobset_of_that_name(cluster: Cluster, volu
     cluster.apply(stateful(when_deleted="Retain", storage_class=volume))
     cluster.wait_true("Completed")
     first = cluster.get("jobset", "js")
-    cluster.run("delete", "jobset", "js", "--cascade=foreground", "--timeout=60s")
-    before = claim_of(cluster)
+    cluster.run("delete", "jobset", "js", "--cascade=foreground")
+    before = is_bound(cluster)
     assert before["spec"]["volumeMode"] == "Filesystem"
     assert before["spec"]["volumeName"] == volume
     cluster.apply(stateful(when_deleted="Retain", storage_class=volume, storage="1024Mi"))
@@ -105,19 +110,18 @@ def test_a_kept_claim_serves_the_next_jobset_of_that_name(cluster: Cluster, volu
 def test_a_kept_claim_that_is_too_small_is_told_and_one_that_fits_heals_it(cluster: Cluster) -> None:
     cluster.apply(stateful(when_deleted="Retain", suspend=True))
     before = claim_of(cluster)
-    cluster.run("delete", "jobset", "js", "--cascade=foreground", "--timeout=60s")
+    cluster.run("delete", "jobset", "js", "--cascade=foreground")
     cluster.apply(stateful(when_deleted="Retain", storage="2Gi", suspend=True))
-    blocked = cluster.wait_true("Blocked")
+    blocked = cluster.wait_true("Blocked", words="spec.resources.requests.storage is '1Gi' instead of '2Gi'")
     assert blocked["reason"] == "PVCCreationFailed"
     assert "data-js" in blocked["message"]
-    assert "spec.resources.requests.storage is '1Gi' instead of '2Gi'" in blocked["message"]
-    assert wait_for(lambda: ("Warning", "PVCCreationFailed") in cluster.events(), "the event")
+    cluster.wait_event("PVCCreationFailed")
     assert cluster.names("jobs") == set()
     assert claim_of(cluster)["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
     cluster.run("delete", "pvc", "data-js", "--wait=false")
     assert wait_for(lambda: cluster.names("jobs") == {"Job/js-w-0"}, "the Job")
     assert claim_of(cluster)["spec"]["resources"]["requests"]["storage"] == "2Gi"
-    assert cluster.condition("Blocked")["status"] == "False"
+    cluster.wait_false("Blocked")
 
 
 @pytest.mark.decision(9)
@@ -125,11 +129,10 @@ def test_two_jobsets_whose_claims_have_one_name(cluster: Cluster) -> None:
     cluster.apply(stateful("a-b", template="data", suspend=True))
     before = claim_of(cluster, "data-a-b")
     cluster.apply(stateful("b", template="data-a", suspend=True))
-    blocked = cluster.wait_true("Blocked", "b")
-    assert "PersistentVolumeClaim data-a-b exists and belongs to JobSet/a-b" in blocked["message"]
+    cluster.wait_true("Blocked", "b", words="PersistentVolumeClaim data-a-b exists and belongs to JobSet/a-b")
     assert cluster.names("jobs") == {"Job/a-b-w-0"}
     assert claim_of(cluster, "data-a-b")["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
-    cluster.run("delete", "jobset", "a-b", "--cascade=foreground", "--timeout=60s")
+    cluster.run("delete", "jobset", "a-b", "--cascade=foreground")
     assert wait_for(lambda: cluster.names("jobs") == {"Job/b-w-0"}, "the second has it")
     assert claim_of(cluster, "data-a-b")["metadata"]["labels"][LABEL] == "b"
 
@@ -157,11 +160,11 @@ def test_a_claim_of_someone_else_is_never_touched_and_is_told(cluster: Cluster, 
     )
     before = claim_of(cluster)
     cluster.apply(stateful(when_deleted="Retain", suspend=True))
-    assert told in cluster.wait_true("Blocked")["message"]
+    cluster.wait_true("Blocked", words=told)
     assert cluster.names("jobs") == set()
     assert look(claim_of(cluster)) == look(before)
     cluster.run("delete", "pvc", "data-js", "--wait=false")
-    assert wait_for(lambda: cluster.names("jobs") == {"Job/js-w-0"}, "the Job", 60)
+    assert wait_for(lambda: cluster.names("jobs") == {"Job/js-w-0"}, "the Job")
     assert claim_of(cluster)["metadata"]["labels"][LABEL] == "js"
 
 
@@ -191,17 +194,17 @@ def test_a_claim_that_is_deleted_comes_back(cluster: Cluster, when_deleted: str)
 def test_a_claim_that_is_deleted_under_a_running_pod(cluster: Cluster, volume: str) -> None:
     """It stays until the pod is gone: nothing new starts on it, and what runs is left alone."""
     cluster.apply(stateful(command="sleep infinity", storage_class=volume))
-    wait_for(lambda: is_running(cluster), "a pod that runs on the volume", 60)
+    wait_for(lambda: is_running(cluster), "a pod that runs on the volume")
     first = claim_of(cluster)
     cluster.run("delete", "pvc", "data-js", "--wait=false")
-    assert "data-js is being deleted" in cluster.wait_true("Blocked")["message"]
+    cluster.wait_true("Blocked", words="data-js is being deleted")
     assert is_running(cluster)
     cluster.run("patch", "jobset", "js", "--type=merge", "-p", '{"spec":{"suspend":true}}')
-    assert wait_for(lambda: claim_of(cluster)["metadata"]["uid"] != first["metadata"]["uid"], "another claim", 60)
+    assert wait_for(lambda: claim_of(cluster)["metadata"]["uid"] != first["metadata"]["uid"], "another claim")
     cluster.run("patch", "pv", volume, "--type=merge", "-p", '{"spec":{"claimRef":null}}')
     cluster.run("patch", "jobset", "js", "--type=merge", "-p", '{"spec":{"suspend":false}}')
-    assert wait_for(lambda: is_running(cluster), "a pod that runs on the volume again", 60)
-    assert cluster.condition("Blocked")["status"] == "False"
+    assert wait_for(lambda: is_running(cluster), "a pod that runs on the volume again")
+    cluster.wait_false("Blocked")
 
 
 def test_a_claim_whose_label_is_taken_away_stays_in_use(cluster: Cluster) -> None:
@@ -222,9 +225,8 @@ def test_a_full_quota_of_claims_is_told_and_ends_by_itself(cluster: Cluster) -> 
     cluster.apply({**quota, "spec": {"hard": {"persistentvolumeclaims": "0"}}})
     wait_for(lambda: cluster.get("resourcequota", "q").get("status", {}).get("hard"), "the quota is counted")
     cluster.apply(stateful(suspend=True))
-    blocked = cluster.wait_true("Blocked")
+    blocked = cluster.wait_true("Blocked", words="exceeded quota: q")
     assert blocked["reason"] == "PVCCreationFailed"
-    assert "exceeded quota: q" in blocked["message"]
     assert cluster.names("jobs") == set()
     cluster.apply({**quota, "spec": {"hard": {"persistentvolumeclaims": "9"}}})
-    assert wait_for(lambda: cluster.names("jobs,pvc") == {"Job/js-w-0", "PersistentVolumeClaim/data-js"}, "all", 60)
+    assert wait_for(lambda: cluster.names("jobs,pvc") == {"Job/js-w-0", "PersistentVolumeClaim/data-js"}, "all")

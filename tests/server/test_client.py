@@ -32,7 +32,7 @@ from pyjobset.objects.meta import Manifest, ObjectMeta
 from pyjobset.objects.resources import EVENTS, JOBS, POD_GROUPS, SERVICES, WORKLOADS, Resource
 from pyjobset.objects.scheduling import Gang, PodGroup, PodGroupSpec, SchedulingPolicy
 from pyjobset.reconciler.decision import Event
-from tests.server.plane import MakePlane
+from tests.server.plane import PATIENCE_SECONDS, MakePlane
 
 UNSERVED: Resource[Job] = Resource("nowhere.example.com/v1", "things", "Thing", Job)
 UNSERVED_IN_SERVED_GROUP: Resource[Job] = Resource("batch/v1", "things", "Thing", Job)
@@ -63,7 +63,7 @@ def kill(plane: Plane, name: str) -> None:
 def on(plane: Plane, act: Callable[[Client], Awaitable[Any]]) -> Any:
     async def main() -> Any:
         async with connect(kubeconfig=str(plane.kubeconfig)) as client:
-            return await asyncio.wait_for(act(client), 60)
+            return await asyncio.wait_for(act(client), PATIENCE_SECONDS)
 
     return asyncio.run(main())
 
@@ -71,18 +71,18 @@ def on(plane: Plane, act: Callable[[Client], Awaitable[Any]]) -> Any:
 async def until(condition: Callable[[], Any], what: str) -> None:
     """As `wait_for`, on the event loop that the cache runs on."""
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not condition():  # noqa: ASYNC110 - of the server's doing: there is no event to wait for
                 await asyncio.sleep(0.02)
     except TimeoutError:
-        pytest.fail(f"{what}: not after 60 seconds")
+        pytest.fail(f"{what}: not after {PATIENCE_SECONDS} seconds")
 
 
 @asynccontextmanager
 async def running(cache: Cache[Any]) -> AsyncIterator[None]:
     task = asyncio.create_task(cache.run())
     try:
-        await asyncio.wait_for(cache.wait_synced(), 60)
+        await asyncio.wait_for(cache.wait_synced(), PATIENCE_SECONDS)
         yield
     finally:
         task.cancel()
@@ -545,11 +545,24 @@ def test_in_a_pod_a_new_token_is_used_when_the_old_one_ends(plane: Plane, tmp_pa
                 await pod.list(JOBS, pod.namespace)
             assert raised.value.code == 401
             (tmp_path / "token").write_text(token)
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while not await may_list(pod):  # noqa: ASYNC110 - the API server hears of the RoleBinding later
+                    await asyncio.sleep(0.05)
             assert await pod.list(JOBS, pod.namespace) == []
             with pytest.raises(Refused, match="cannot create"):
                 await pod.create(JOBS, pod.namespace, job("a"))
 
     on(plane, act)
+
+
+async def may_list(client: Client) -> bool:
+    try:
+        await client.list(JOBS, client.namespace)
+    except Refused as error:
+        if error.code != 403:
+            raise
+        return False
+    return True
 
 
 def test_an_unknown_authority(plane: Plane, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pyjobset.localplane import certificates
 from pyjobset.localplane.options import NodeLayout
 from pyjobset.localplane.plane import Plane
 from pyjobset.localplane.ports import draw
-from tests.server.plane import MakePlane, wait_for
+from tests.server.plane import PATIENCE_SECONDS, MakePlane, wait_for
 from tests.server.test_controller import Cluster, manifest, replicated_job
 
 Run = Callable[..., int]
@@ -50,7 +50,7 @@ def run(plane: Plane, tmp_path: Path) -> Iterator[Run]:
     yield run
     for process in started:
         process.terminate()
-        process.wait(30)
+        process.wait(PATIENCE_SECONDS)
 
 
 def is_ready(port: int) -> bool:
@@ -71,8 +71,9 @@ def test_deferred_jobs_come_with_the_first_resume(plane: Plane, run: Run) -> Non
     # `seen` is there to know that the controller has had its time: it comes later, and has its Jobs.
     cluster.apply(jobset, manifest("seen", replicated_job("w", "sleep infinity")))
     cluster.wait_true("Suspended")
-    assert wait_for(lambda: "Job/seen-w-0" in cluster.names("jobs"), "the Jobs of another JobSet")
-    assert cluster.names(children) - before == {"Job/seen-w-0", "Service/seen"}
+    seen = {"Job/seen-w-0", "Service/seen"}
+    wait_for(lambda: seen <= cluster.names(children), "what another JobSet has")
+    assert cluster.names(children) - before == seen
     cluster.run("patch", "jobset", "js", "--type=merge", "-p", '{"spec":{"suspend":false}}')
     own = {"Job/js-w-0", "Job/js-w-1", "Service/js"}
     assert wait_for(lambda: own <= cluster.names(children), "its Jobs and Service")
@@ -92,7 +93,7 @@ def test_tls_1_2_is_refused_where_the_file_says_so(plane: Plane, run: Run, tmp_p
     client.verify_flags &= ~ssl.VERIFY_X509_STRICT
     client.maximum_version = ssl.TLSVersion.TLSv1_2
     with pytest.raises(urllib.error.URLError, match=r"(?i)protocol|alert|eof"):
-        urllib.request.urlopen(f"https://127.0.0.1:{port}/", context=client, timeout=10)
+        urllib.request.urlopen(f"https://127.0.0.1:{port}/", context=client, timeout=PATIENCE_SECONDS)
     client.maximum_version = ssl.TLSVersion.TLSv1_3
     with pytest.raises(urllib.error.HTTPError, match="404"):
-        urllib.request.urlopen(f"https://127.0.0.1:{port}/", context=client, timeout=10)
+        urllib.request.urlopen(f"https://127.0.0.1:{port}/", context=client, timeout=PATIENCE_SECONDS)

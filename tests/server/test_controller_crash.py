@@ -9,10 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from pyjobset.localplane import components
 from pyjobset.localplane.options import NodeLayout
 from pyjobset.localplane.plane import Plane
 from tests.server.plane import MakePlane, wait_for
-from tests.server.scheduling.lab import ATTEMPT, Lab
+from tests.server.scheduling.lab import ATTEMPT, FAIL_AFTER, RUN_FOR, Lab
 from tests.server.test_controller import GANG, Cluster, Object, manifest, replicated_job
 
 JOBSETS = 40
@@ -37,8 +38,12 @@ def writes(plane: Plane) -> Counter[tuple[str, str, str, str]]:
     return counted
 
 
-def test_killed_in_the_middle_it_goes_on_where_it_was(make_plane: MakePlane) -> None:
-    plane = make_plane(controller=True, layout=NodeLayout(count=2, cpu="64"))
+def test_killed_in_the_middle_it_goes_on_where_it_was(make_plane: MakePlane, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = components._controller
+    with monkeypatch.context() as slowed:  # so that there is a middle on every machine
+        flags = ["--kube-api-qps=30", "--kube-api-burst=30"]
+        slowed.setattr(components, "_controller", lambda *given: [*plain(*given), *flags])
+        plane = make_plane(controller=True, layout=NodeLayout(count=2, cpu="64"))
     cluster = Cluster(plane.run_kubectl, "default")
     # Creations go on while the controller is dead, so its webhooks must not be asked; the next start has them again.
     plane.run_kubectl("delete", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "--all")
@@ -59,7 +64,7 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(make_plane: MakePlane) -> 
         assert [s.get("ready") for s in statuses] == [3] * JOBSETS
         return True
 
-    assert wait_for(is_running, "all JobSets run", 180)
+    assert wait_for(is_running, "all JobSets run")
     after = uids(cluster)
     assert Counter(name.partition("/")[0] for name in after) == {
         "Job": 3 * JOBSETS,
@@ -101,7 +106,7 @@ def test_each_object_is_posted_once_and_no_write_conflicts(make_plane: MakePlane
         assert [s.get("ready") for s in statuses] == [4] * JOBSETS
         return True
 
-    assert wait_for(is_running, "all JobSets run", 180)
+    assert wait_for(is_running, "all JobSets run")
     sent = writes(plane) - before
     posts = {resource: count for (verb, resource, _, _), count in sent.items() if verb == "POST"}
     assert {r: posts[r] for r in CREATED} == {
@@ -120,13 +125,15 @@ def test_each_restart_is_counted_once_also_when_the_controller_is_killed_right_a
     plane = make_plane(controller=True)
     lab = Lab(plane.run_kubectl, "default")
     since = lab.version()
-    failing = replicated_job("f", "sleep 1; exit 3")
-    lab.apply(manifest("js", failing, replicated_job("w", "sleep infinity"), failurePolicy={"maxRestarts": 3}))
+    failing, worker = replicated_job("f", "sleep infinity"), replicated_job("w", "sleep infinity")
+    lab.apply(manifest("js", failing, worker, failurePolicy={"maxRestarts": 3}))
     for number in (1, 2, 3):
-        wait_for(lambda n=number: lab.get("jobset", "js").get("status", {}).get("restarts") == n, "a restart", 60)
+        lab.fail("js-f-0")
+        wait_for(lambda n=number: lab.get("jobset", "js").get("status", {}).get("restarts") == n, "a restart")
         os.kill(controller_pid(plane), signal.SIGKILL)
         wait_for(lambda: not controller_pid(plane), "the end of the controller")
         plane.start()
+    lab.fail("js-f-0")
     assert lab.wait_true("Failed")["reason"] == "ReachedMaxRestarts"
     assert lab.get("jobset", "js")["status"]["restarts"] == 3
     made = [c.object["metadata"] for c in lab.history("jobs", since) if c.type == "ADDED"]
@@ -140,18 +147,19 @@ def test_jobs_whose_failures_are_seen_together_restart_in_one_write(make_plane: 
     plane = make_plane(controller=True, feature_gates={"RestartJob": True})
     lab = Lab(plane.run_kubectl, "default")
     policy = {"maxRestarts": 9, "rules": [{"name": "r", "action": "RestartJob"}]}
-    lab.apply(manifest("js", replicated_job("f", "sleep 9; exit 3", 2), failurePolicy=policy))
-    wait_for(lambda: len(lab.names("jobs")) == 2, "both Jobs")
+    lab.apply(manifest("js", replicated_job("f", "sleep infinity", 2), failurePolicy=policy))
+    pods = lab.wait_running(2)
     os.kill(controller_pid(plane), signal.SIGKILL)
     since = lab.version()
+    lab.note(pods, FAIL_AFTER, "0s")
 
     def failed() -> int:
         return sum(c["type"] == "Failed" for j in lab.all("jobs") for c in j["status"].get("conditions", []))
 
-    wait_for(lambda: failed() == 2, "both have failed", 60)
+    wait_for(lambda: failed() == 2, "both have failed")
     plane.start()
-    wait_for(lambda: restarts(lab.get("jobset", "js")) == [1, 1], "both restart", 60)
-    seen = [restarts(change.object) for change in lab.watch("jobsets", since, seconds=1)]
+    wait_for(lambda: restarts(lab.get("jobset", "js")) == [1, 1], "both restart")
+    seen = [restarts(change.object) for change in lab.history("jobsets", since)]
     assert [1, 1] in seen
     assert [1, 0] not in seen
     assert [0, 1] not in seen
@@ -165,17 +173,19 @@ def restarts(jobset: Object) -> list[int]:
 @pytest.mark.decision(4)
 def test_a_success_and_a_failure_that_are_seen_together_are_a_success(make_plane: MakePlane) -> None:
     plane = make_plane(controller=True)
-    cluster = Cluster(plane.run_kubectl, "default")
-    works, fails = replicated_job("works", "sleep 5"), replicated_job("fails", "sleep 5; exit 3")
+    lab = Lab(plane.run_kubectl, "default")
+    works, fails = replicated_job("works", "sleep infinity"), replicated_job("fails", "sleep infinity")
     enough = {"operator": "All", "targetReplicatedJobs": ["works"]}
-    cluster.apply(manifest("js", fails, works, successPolicy=enough, failurePolicy={"maxRestarts": 1}))
-    wait_for(lambda: len(cluster.names("jobs")) == 2, "both Jobs")
+    lab.apply(manifest("js", fails, works, successPolicy=enough, failurePolicy={"maxRestarts": 1}))
+    pods = lab.wait_running(2)
     os.kill(controller_pid(plane), signal.SIGKILL)
+    for pod in pods:
+        lab.note([pod], FAIL_AFTER if "-fails-" in pod else RUN_FOR, "0s")
 
     def ended() -> set[str]:
-        return {c["type"] for j in cluster.all("jobs") for c in j["status"].get("conditions", []) if c["type"] in ENDS}
+        return {c["type"] for j in lab.all("jobs") for c in j["status"].get("conditions", []) if c["type"] in ENDS}
 
-    wait_for(lambda: ended() == ENDS, "one Job has succeeded and the other has failed", 60)
+    wait_for(lambda: ended() == ENDS, "one Job has succeeded and the other has failed")
     plane.start()
-    cluster.wait_true("Completed")
-    assert cluster.get("jobset", "js")["status"].get("restarts", 0) == 0
+    lab.wait_true("Completed")
+    assert lab.get("jobset", "js")["status"].get("restarts", 0) == 0

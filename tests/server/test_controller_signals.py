@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pyjobset.localplane.ports import draw
-from tests.server.plane import wait_for
+from tests.server.plane import PATIENCE_SECONDS, wait_for
 
 NOWHERE = """
 apiVersion: v1
@@ -47,7 +47,7 @@ def controller(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], int, P
     wait_for(lambda: "Waiting for the JobSet API" in log.read_text(), "the controller")
     yield process, port, log
     process.kill()
-    process.wait(10)
+    process.wait(PATIENCE_SECONDS)
 
 
 def test_its_log_level_is_changed_while_it_runs(controller: tuple[subprocess.Popen[bytes], int, Path]) -> None:
@@ -57,7 +57,7 @@ def test_its_log_level_is_changed_while_it_runs(controller: tuple[subprocess.Pop
     process.send_signal(signal.SIGUSR2)
     wait_for(lambda: "level=info" in log.read_text(), "info")
     process.send_signal(signal.SIGTERM)
-    assert process.wait(10) == 0
+    assert process.wait(PATIENCE_SECONDS) == 0
 
 
 def test_without_a_cluster_it_is_alive_and_not_ready(controller: tuple[subprocess.Popen[bytes], int, Path]) -> None:
@@ -65,7 +65,7 @@ def test_without_a_cluster_it_is_alive_and_not_ready(controller: tuple[subproces
 
     def ask(path: str) -> tuple[int, str]:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=PATIENCE_SECONDS) as answer:
                 return answer.status, answer.read().decode().strip()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode().strip()
@@ -73,7 +73,7 @@ def test_without_a_cluster_it_is_alive_and_not_ready(controller: tuple[subproces
     assert ask("/healthz") == (200, "ok")
     assert ask("/readyz") == (503, "waiting for caches")
     process.send_signal(signal.SIGTERM)
-    assert process.wait(10) == 0
+    assert process.wait(PATIENCE_SECONDS) == 0
 
 
 def test_a_second_signal_ends_a_process_whose_event_loop_is_blocked() -> None:
@@ -86,4 +86,4 @@ def test_a_second_signal_ends_a_process_whose_event_loop_is_blocked() -> None:
             process.send_signal(signal.SIGTERM)  # again and again: two that come together are one
             return process.poll() == 1
 
-        assert wait_for(ends, "its end", 10)
+        assert wait_for(ends, "its end")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pyjobset.localplane.components import SCHEDULER
 from pyjobset.localplane.options import NodeLayout
 from pyjobset.objects import labels
 from tests.server.plane import Kubectl, MakePlane, wait_for
@@ -80,17 +81,16 @@ def test_each_job_has_a_rack_of_its_own(lab: Lab) -> None:
         assert "anti-affinity" in conditions["PodScheduled"]["message"]
         return True
 
-    wait_for(waits, "the leader of the fifth Job finds no rack", 60)
-    message = wait_for(lambda: refusal(lab, "fifth-w-0"), "the followers wait", 60)
-    assert "mpod.kb.io" in message
-    assert "is not scheduled yet" in message
-    told = wait_for(lambda: told_of_leaders(lab, "fifth", "False"), "the fifth JobSet says that it waits", 60)
+    wait_for(waits, "the leader of the fifth Job finds no rack")
+    wait_for(lambda: "is not scheduled yet" in refused(lab, "fifth-w-0"), "the followers wait")
+    assert "mpod.kb.io" in refused(lab, "fifth-w-0")
+    told = wait_for(lambda: told_of_leaders(lab, "fifth", "False"), "the fifth JobSet says that it waits")
     assert told["reason"] == "LeaderUnschedulable"
     assert told["message"].startswith("Job fifth-w-0 waits for a domain of its own: 0/")
     lab.run("delete", "jobset", "js", "--wait=false")
-    lab.wait_running(4, "fifth", 120)
+    lab.wait_running(4, "fifth")
     have_a_rack_each(lab, 1, "fifth")
-    assert wait_for(lambda: told_of_leaders(lab, "fifth", "True"), "it says that it waits no more", 30)
+    assert wait_for(lambda: told_of_leaders(lab, "fifth", "True"), "it says that it waits no more")
 
 
 def told_of_leaders(lab: Lab, name: str, status: str) -> Object:
@@ -114,7 +114,7 @@ def test_late_pods_are_placed_when_their_leader_is_gone(lab: Lab) -> None:
         assert done == "0", done
         return True
 
-    wait_for(is_done, "index 0 is done", 60)
+    wait_for(is_done, "index 0 is done")
     lab.run("delete", "pod", indexes["0"], "--wait=false")
     lab.run("delete", "pod", indexes["1"], "--wait=false")
 
@@ -124,16 +124,16 @@ def test_late_pods_are_placed_when_their_leader_is_gone(lab: Lab) -> None:
             for p in lab.of("pods")
             if p["status"]["phase"] == "Running" and "deletionTimestamp" not in p["metadata"]
         }
-        assert set(found) == indexes, f"{set(found)}: {refusal(lab, 'js-w-0')}"
+        assert set(found) == indexes, f"{set(found)}: {refused(lab, 'js-w-0')}"
         return found
 
-    pods = wait_for(lambda: runs({"1", "2", "3"}), "the others run on, a new one and a replacement with them", 90)
+    pods = wait_for(lambda: runs({"1", "2", "3"}), "the others run on, a new one and a replacement with them")
     assert pods["1"]["metadata"]["name"] not in first
     assert racks(lab)["js-w-0"] == {rack}
     assert {bool(p["spec"].get("affinity")) for p in pods.values()} == {False}
 
     lab.run("delete", "pods", "--all", "--wait=false")
-    again = wait_for(lambda: runs({"1", "2", "3"}), "all run again", 120)
+    again = wait_for(lambda: runs({"1", "2", "3"}), "all run again")
     assert not {p["metadata"]["uid"] for p in again.values()} & {p["metadata"]["uid"] for p in pods.values()}
     assert "podAntiAffinity" in min(again.values(), key=created)["spec"]["affinity"], "the first of them leads"
     assert len(racks(lab)["js-w-0"]) == 1
@@ -141,13 +141,6 @@ def test_late_pods_are_placed_when_their_leader_is_gone(lab: Lab) -> None:
 
 def created(pod: Object) -> str:
     return str(pod["metadata"]["creationTimestamp"])
-
-
-def refusal(lab: Lab, job: str) -> str:
-    """What the Job controller was told of the pods that it could not create."""
-    of = f"involvedObject.kind=Job,involvedObject.name={job},reason=FailedCreate"
-    items = json.loads(lab.run("get", "events", "--field-selector", of, "-o", "json"))["items"]
-    return items[-1]["message"] if items else ""
 
 
 def test_a_restart_places_the_jobs_again(lab: Lab) -> None:
@@ -163,7 +156,7 @@ def test_a_restart_places_the_jobs_again(lab: Lab) -> None:
         assert sum(p["status"]["phase"] == "Running" for p in pods) == 6
         return True
 
-    wait_for(is_back, "the second attempt runs", 120)
+    wait_for(is_back, "the second attempt runs")
     have_a_rack_each(lab, 2)
 
 
@@ -178,7 +171,7 @@ def test_priorities_exclude_only_their_own(lab: Lab) -> None:
     lab.wait_running(2, "high")
     assert {p["metadata"]["labels"]["jobset.sigs.k8s.io/priority"] for p in lab.of("pods", "high")} == {"7"}
     lab.apply(exclusive("second", lab.job("w", pods=2)))
-    assert "is not scheduled yet" in wait_for(lambda: refusal(lab, "second-w-0"), "the second one waits", 60)
+    wait_for(lambda: "is not scheduled yet" in refused(lab, "second-w-0"), "the second one waits")
     assert len(lab.wait_running(2, "low")) == len(lab.wait_running(2, "high")) == 2
 
 
@@ -209,10 +202,13 @@ def test_followers_made_without_the_webhooks_are_replaced(make_plane: MakePlane)
     since = lab.version()
     jobs = (replicated_job("w", "sleep infinity", 2, 3, podFailurePolicy=SPARED),)
     lab.apply(exclusive("js", *jobs, notes={TOPOLOGY: ZONE}))
-    assert wait_for(lambda: len(lab.uids("pods")) == 6, "all pods are made, none is refused", 60)
+    assert wait_for(lambda: len(lab.uids("pods")) == 6, "all pods are made, none is refused")
     first = lab.uids("pods")
     plane.start()  # the webhooks are back
+    (scheduler,) = (c.pid for c in plane.status().components if c.name == SCHEDULER)
+    os.kill(scheduler, signal.SIGSTOP)  # it would put all pods on the node that is free first
     lab.run("uncordon", "--selector=kubernetes.io/os=linux")
+    os.kill(scheduler, signal.SIGCONT)
 
     def is_right() -> bool:
         racks = {n["metadata"]["name"]: n["metadata"]["labels"][ZONE] for n in lab.all("nodes")}
@@ -224,7 +220,7 @@ def test_followers_made_without_the_webhooks_are_replaced(make_plane: MakePlane)
         assert [len(of_job) for of_job in of_jobs.values()] == [1, 1], of_jobs
         return True
 
-    wait_for(is_right, "each Job is on the rack of its leader", 120)
+    wait_for(is_right, "each Job is on the rack of its leader")
     by_uid: dict[str, list[Object]] = defaultdict(list)
     for change in lab.history("pods", since):
         by_uid[change.uid].append(change.object)
@@ -251,14 +247,14 @@ def test_without_a_controller_only_pods_of_exclusive_placement_wait(make_plane: 
         manifest("plain", replicated_job("w", "sleep infinity", 1, 2, backoffLimit=6)),
         exclusive("only", replicated_job("w", "sleep infinity", 1, 2, backoffLimit=6), notes={TOPOLOGY: ZONE}),
     )
-    wait_for(lambda: len(running(cluster)) == 4, "both run", 60)
+    wait_for(lambda: len(running(cluster)) == 4, "both run")
     (controller,) = (c for c in plane.status().components if c.name == "jobset-controller")
     os.kill(controller.pid, signal.SIGKILL)
     plane.run_kubectl("delete", "pods", "--all", "--wait=false")
-    wait_for(lambda: running(cluster) == ["plain-w-0", "plain-w-0"], "the plain one is back", 60)
-    wait_for(lambda: "mpod.kb.io" in refused(cluster, "only-w-0"), "the exclusive one waits", 60)
+    wait_for(lambda: running(cluster) == ["plain-w-0", "plain-w-0"], "the plain one is back")
+    wait_for(lambda: "mpod.kb.io" in refused(cluster, "only-w-0"), "the exclusive one waits")
     plane.start()
-    wait_for(lambda: len(running(cluster)) == 4, "both are back with the controller", 120)
+    wait_for(lambda: len(running(cluster)) == 4, "both are back with the controller")
 
 
 def running(cluster: Cluster) -> list[str]:
@@ -267,6 +263,7 @@ def running(cluster: Cluster) -> list[str]:
 
 
 def refused(cluster: Cluster, job: str) -> str:
+    """What the Job controller was told of the pods that it could not create."""
     of = f"involvedObject.kind=Job,involvedObject.name={job},reason=FailedCreate"
     items = json.loads(cluster.run("get", "events", "--field-selector", of, "-o", "json"))["items"]
     return " ".join(item["message"] for item in items)

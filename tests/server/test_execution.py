@@ -23,7 +23,7 @@ def test_each_execution_has_a_number_that_its_pods_know(make_plane: MakePlane) -
             assert [p["spec"]["containers"][0]["resources"]["requests"]["cpu"] for p in pods] == [cpu] * 2
             return True
 
-        wait_for(is_running, f"attempt {number}", 60)
+        wait_for(is_running, f"attempt {number}")
         assert cluster.get("jobset", "js")["status"]["executionAttempts"] == number
 
     wait_attempt(0, "100m")

@@ -2,7 +2,6 @@
 
 import json
 import os
-import secrets
 import signal
 import subprocess
 import sys
@@ -13,7 +12,8 @@ import pytest
 
 from pyjobset.localplane.options import NodeLayout
 from pyjobset.localplane.plane import Plane
-from tests.server.plane import Kubectl, MakePlane, wait_for
+from tests.server.plane import PATIENCE_SECONDS, Kubectl, MakePlane, wait_for
+from tests.server.scheduling.lab import OWN, Lab
 from tests.server.test_controller import Cluster, manifest, replicated_job
 
 GANG: dict[str, Any] = {"schedulingPolicy": {"gang": {}}}
@@ -36,7 +36,7 @@ class Explainer:
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "pyjobset", "explain", *arguments, *self._words]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
 
     def json(self) -> dict[str, Any]:
         done = self.run("js", "-o", "json")
@@ -44,15 +44,17 @@ class Explainer:
         found: dict[str, Any] = json.loads(done.stdout)
         return found
 
-    def wait(self, *codes: str) -> dict[str, Any]:
-        """The explanation once its findings have these codes."""
+    def wait(self, *codes: str, state: str = "", words: str = "") -> dict[str, Any]:
+        """The explanation once its findings have these codes, and its headline the words."""
 
         def has() -> dict[str, Any]:
             found = self.json()
             assert [f["code"] for f in found.get("findings", [])] == list(codes), found
+            assert state in ("", found["code"]), found
+            assert words in found["headline"], found
             return found
 
-        return wait_for(has, f"explained by {codes}", 60)
+        return wait_for(has, f"explained by {codes}")
 
 
 @pytest.fixture
@@ -66,37 +68,27 @@ def explained(plane: Plane, namespace: str) -> Explainer:
 
 
 @pytest.fixture
-def nodes(plane: Plane) -> Iterator[NodeLayout]:
-    """Two nodes of 1 CPU that only this test's pods select."""
-    pool = f"pool-{secrets.token_hex(3)}"
-    layout = NodeLayout(count=2, cpu="1", memory="4Gi", topology={}, labels={"pool": pool})
-    names = plane.add_nodes(layout)
-    yield layout
-    mine = [n.name for n in plane.nodes() if n.labels.get("pool") == pool]
-    assert set(names) <= set(mine)
-    plane.remove_nodes(mine)
+def lab(kubectl: Kubectl, namespace: str) -> Iterator[Lab]:
+    made = Lab(kubectl, namespace)
+    yield made
+    made.close()
 
 
-def test_a_gang_that_is_too_large_and_the_node_that_helps(
-    cluster: Cluster, explained: Explainer, plane: Plane, nodes: NodeLayout
-) -> None:
-    cluster.apply(manifest("js", asking("600m", 3, nodeSelector=nodes.labels), scheduling=GANG))
+def test_a_gang_that_is_too_large_and_the_node_that_helps(lab: Lab, explained: Explainer) -> None:
+    lab.add_nodes(2)
+    lab.start(lab.job("w", pods=3, cpu="600m"))
     (found,) = explained.wait("gang-too-large")["findings"]
     told = found["arguments"]
     assert (told["quorum"], told["fit"], told["usable"], told["scarce"], told["asks"]) == (3, 2, 2, "cpu", "600m")
     assert "minCount (3) cannot be satisfied: 2 scheduled" in " ".join(e["says"] for e in found["evidence"])
     help_ = found["advice"][0]["command"].split()
     assert help_[:5] == ["jobset", "nodes", "add", "--count", "1"]
-    assert help_[help_.index("--label") + 1] == f"pool={nodes.labels['pool']}"
+    assert help_[help_.index("--label") + 1] == f"{OWN}={lab.namespace}"
     said = explained.run("js").stdout
-    assert said.startswith(
-        f"JobSet {cluster.namespace}/js waits: there is room for 2 of the 3 pods that start together\n"
-    )
+    assert said.startswith(f"JobSet {lab.namespace}/js waits: there is room for 2 of the 3 pods that start together\n")
 
-    plane.add_nodes(NodeLayout(count=1, cpu="1", memory="4Gi", topology={}, labels=nodes.labels))
-    found = explained.wait()
-    assert found["code"] == "running"
-    assert found["headline"] == f"JobSet {cluster.namespace}/js runs: 3 of 3 pods placed, 3 ready"
+    lab.add_nodes(1)
+    explained.wait(state="running", words=f"JobSet {lab.namespace}/js runs: 3 of 3 pods placed, 3 ready")
 
 
 @pytest.mark.decision(38)
@@ -112,7 +104,7 @@ def test_room_at_which_the_scheduler_has_not_looked_yet(make_plane: MakePlane) -
     assert "the scheduler has not looked again" in found["text"]
     assert [a["code"] for a in found["advice"]] == ["wait"]
     plane.start()
-    assert explained.wait()["code"] == "running"
+    explained.wait(state="running")
 
 
 def test_a_priority_class_that_does_not_exist(cluster: Cluster, explained: Explainer) -> None:
@@ -149,7 +141,7 @@ def test_a_suspended_jobset_and_its_resumption(cluster: Cluster, explained: Expl
     assert found["code"] == "suspended"
     assert found["findings"][0]["advice"][0]["command"].startswith("kubectl patch jobset js ")
     cluster.run("patch", "jobset", "js", "--type=merge", "-p", '{"spec":{"suspend":false}}')
-    assert explained.wait()["code"] == "running"
+    explained.wait(state="running")
 
 
 def test_a_failed_job_with_its_exit_code(cluster: Cluster, explained: Explainer) -> None:

@@ -21,7 +21,7 @@ import pytest
 import yaml
 
 from pyjobset.localplane.plane import Plane
-from tests.server.plane import Kubectl, wait_for
+from tests.server.plane import PATIENCE_SECONDS, Kubectl, wait_for
 from tests.server.test_controller import Cluster, Object
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "in-place-restart"
@@ -107,7 +107,7 @@ class Kubelet:
         for agent, _ in self._agents.values():
             agent.terminate()
         for agent, _ in self._agents.values():
-            agent.wait(30)
+            agent.wait(PATIENCE_SECONDS)
 
 
 def _documents(name: str) -> list[Object]:
@@ -135,7 +135,7 @@ def pods(cluster: Cluster, number: int) -> dict[str, str]:
         assert len(found) == number, [p["metadata"]["name"] for p in found]
         return {p["metadata"]["name"]: p["metadata"]["uid"] for p in found}
 
-    return wait_for(running, f"{number} running pods", 60)
+    return wait_for(running, f"{number} running pods")
 
 
 def attempts(cluster: Cluster) -> tuple[int | None, int | None]:
@@ -164,17 +164,17 @@ def test_all_workers_start_and_restart_together_in_their_pods(cluster: Cluster, 
 
     for pod in first:
         kubelet.start(pod, **worker)
-    assert wait_for(lambda: said(cluster) == ["0"] * 3, "three agents at the barrier", 60)
+    assert wait_for(lambda: said(cluster) == ["0"] * 3, "three agents at the barrier")
     assert all_started(0)
     assert attempts(cluster) == (None, None)
     kubelet.start(last, **worker)
-    wait_for(lambda: all_started(1), "the first attempt", 60)
+    wait_for(lambda: all_started(1), "the first attempt")
     assert attempts(cluster) == (None, 0)
 
     for attempt in range(1, MAX_RESTARTS + 1):
         kubelet.exits.clear()
         kubelet.end_worker(first[attempt], 3)
-        wait_for(lambda times=attempt + 1: all_started(times), f"attempt {attempt}", 90)
+        wait_for(lambda times=attempt + 1: all_started(times), f"attempt {attempt}")
         assert dict(kubelet.exits) == {pod: 3 if pod == first[attempt] else RESTART for pod in uids}
         assert len(kubelet.exits) == len(uids)
         assert attempts(cluster) == (attempt - 1, attempt)
@@ -188,10 +188,10 @@ def test_all_workers_start_and_restart_together_in_their_pods(cluster: Cluster, 
         assert condition["status"] == "True", condition
         return condition
 
-    condition = wait_for(failed, "the limit", 60)
+    condition = wait_for(failed, "the limit")
     assert condition["reason"] == "ReachedMaxRestarts"
     assert f"{last} is in in-place restart attempt {MAX_RESTARTS + 1}" in condition["message"]
-    assert wait_for(lambda: not cluster.all("jobs"), "the Jobs are deleted", 60)
+    assert wait_for(lambda: not cluster.all("jobs"), "the Jobs are deleted")
 
 
 def test_a_failed_job_recreates_the_pods_and_the_attempts_go_on(cluster: Cluster, kubelet: Kubelet) -> None:
@@ -200,7 +200,7 @@ def test_a_failed_job_recreates_the_pods_and_the_attempts_go_on(cluster: Cluster
     old = pods(cluster, 4)
     for pod in old:
         kubelet.start(pod, **worker)
-    assert wait_for(lambda: attempts(cluster) == (None, 0), "the first attempt", 60)
+    assert wait_for(lambda: attempts(cluster) == (None, 0), "the first attempt")
     failed = {"type": "Failed", "status": "True", "reason": "PodFailurePolicy", "message": "exit code 9"}
     target = {**failed, "type": "FailureTarget"}
     now = {"lastTransitionTime": "2026-01-01T00:00:00Z", "lastProbeTime": "2026-01-01T00:00:00Z"}
@@ -208,7 +208,7 @@ def test_a_failed_job_recreates_the_pods_and_the_attempts_go_on(cluster: Cluster
         "patch", "job", "js-workers-0", "--subresource=status", "--type=merge", "-p",
         json.dumps({"status": {"conditions": [{**target, **now}]}}),
     )  # fmt: skip
-    wait_for(lambda: cluster.get("jobset", "js")["status"]["restarts"] == 1, "a global restart", 60)
+    wait_for(lambda: cluster.get("jobset", "js")["status"]["restarts"] == 1, "a global restart")
 
     def recreated() -> dict[str, str]:
         new = {p["metadata"]["name"]: p["status"].get("phase", "") for p in cluster.all("pods")}
@@ -216,7 +216,7 @@ def test_a_failed_job_recreates_the_pods_and_the_attempts_go_on(cluster: Cluster
         assert list(new.values()) == ["Running"] * 4, new
         return new
 
-    new = wait_for(recreated, "new pods", 90)
+    new = wait_for(recreated, "new pods")
     for pod in old:
         kubelet.kill(pod, SIGTERM)
     for pod in new:
@@ -227,7 +227,7 @@ def test_a_failed_job_recreates_the_pods_and_the_attempts_go_on(cluster: Cluster
         assert {kubelet.starts(pod) for pod in new} == {1}, kubelet.logs()
         return True
 
-    assert wait_for(all_started, "the attempt after the restart", 60)
+    assert wait_for(all_started, "the attempt after the restart")
     assert attempts(cluster)[1] == 1
     assert {(pod, code) for pod, code in kubelet.exits if pod in old} == {(pod, 128 + SIGTERM) for pod in old}
 
@@ -246,7 +246,7 @@ def test_a_suspension_is_no_restart(cluster: Cluster, kubelet: Kubelet) -> None:
     def suspend(old: dict[str, str]) -> dict[str, str]:
         """The pods that come after it, with their agents."""
         cluster.run("patch", "jobset", "js", "--type=merge", "-p", '{"spec":{"suspend":true}}')
-        assert wait_for(lambda: not cluster.all("pods"), "all pods are gone", 60)
+        assert wait_for(lambda: not cluster.all("pods"), "all pods are gone")
         for pod in old:
             kubelet.kill(pod, SIGTERM)
         wait_for(lambda: kubelet.are_gone(old), "their agents are gone")
@@ -259,16 +259,16 @@ def test_a_suspension_is_no_restart(cluster: Cluster, kubelet: Kubelet) -> None:
     first = pods(cluster, 4)
     for pod in first:
         kubelet.start(pod, **worker)
-    wait_for(lambda: all_started(list(first), 1), "the first attempt", 60)
+    wait_for(lambda: all_started(list(first), 1), "the first attempt")
     assert attempts(cluster) == (None, 0)
     second = suspend(first)
-    wait_for(lambda: all_started(list(second), 1), "the first attempt again", 60)
+    wait_for(lambda: all_started(list(second), 1), "the first attempt again")
     assert attempts(cluster) == (None, 0)
     kubelet.end_worker(min(second), 3)
-    wait_for(lambda: all_started(list(second), 2), "the restart", 90)
+    wait_for(lambda: all_started(list(second), 2), "the restart")
     assert attempts(cluster) == (0, 1)
     third = suspend(second)
-    wait_for(lambda: all_started(list(third), 1), "the second attempt again", 60)
+    wait_for(lambda: all_started(list(third), 1), "the second attempt again")
     assert attempts(cluster) == (0, 1)
     assert "Failed" not in {c["type"] for c in cluster.get("jobset", "js")["status"]["conditions"]}
 
@@ -291,20 +291,20 @@ def test_sidecars_hold_the_startup_probe_and_a_bypass_ends_it(cluster: Cluster, 
 
     for pod in first:
         kubelet.start(pod, STARTUP_PROBE_PORT=str(ports[pod]))
-    assert wait_for(lambda: said(cluster) == ["0"] * 3, "three agents at the barrier", 60)
+    assert wait_for(lambda: said(cluster) == ["0"] * 3, "three agents at the barrier")
     assert {_probe(ports[pod]) for pod in first} == {503}
     kubelet.start(last, STARTUP_PROBE_PORT=str(ports[last]))
-    assert wait_for(all_are_down, "the barrier is down", 60)
+    assert wait_for(all_are_down, "the barrier is down")
 
     kubelet.kill(last, SIGKILL)
-    assert wait_for(lambda: all_are_down() and attempts(cluster) == (0, 1), "the second attempt", 90)
+    assert wait_for(lambda: all_are_down() and attempts(cluster) == (0, 1), "the second attempt")
     assert sorted(code for _, code in kubelet.exits) == [-SIGKILL, RESTART, RESTART, RESTART]
 
     kubelet.exits.clear()
     cluster.run("annotate", "jobset", "js", "jobset.sigs.k8s.io/disable-in-place-restart=")
     kubelet.kill(last, SIGKILL)
     assert wait_for(has_ended, "its end")
-    assert wait_for(all_are_down, "it comes back without the others", 60)
+    assert wait_for(all_are_down, "it comes back without the others")
     assert kubelet.exits == [(last, -SIGKILL)]
     assert attempts(cluster) == (0, 1)
 

@@ -34,7 +34,7 @@ from pyjobset.objects import names
 from pyjobset.objects.resources import JOBSETS, PODS
 from pyjobset.reconciler.decision import Delete
 from tests.server.installation import NAMESPACE, RACK, USER, WEBHOOKS, Installation, Manager, installation
-from tests.server.plane import wait_for
+from tests.server.plane import PATIENCE_SECONDS, wait_for
 from tests.server.test_claims import stateful
 from tests.server.test_controller import GANG, OTHERS, Cluster, Object, manifest, replicated_job
 from tests.server.test_exclusive_placement import INDEX, TOPOLOGY, exclusive
@@ -130,6 +130,7 @@ def test_it_is_installed_by_one_command(installed: Installation) -> None:
     installed.ask(manager)
     wait_for(lambda: works(cluster, manifest("js", replicated_job("w", "sleep 1", 2), scheduling=GANG)), "the webhooks")
     cluster.wait_true("Completed")
+    wait_for(lambda: not cluster.names("workloads,podgroups"), "the manager has no more to do")
     bad = cluster._kubectl("create", "-f", "-", stdin=json.dumps(manifest("js-2", replicated_job("W", "sleep 1"))))
     assert "is invalid" in bad.stderr
     nobody_gets_anything(installed, manager)
@@ -219,7 +220,7 @@ def send(url: str, method: str, token: str) -> int:
     request = urllib.request.Request(url, b'{"spec":{}}', {"Authorization": f"Bearer {token}"}, method=method)
     try:
         with urllib.request.urlopen(
-            request, timeout=20, context=context if url.startswith("https") else None
+            request, timeout=PATIENCE_SECONDS, context=context if url.startswith("https") else None
         ) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
@@ -251,7 +252,7 @@ def test_the_rights_are_those_that_are_used(installed: Installation) -> None:
     rules = [rule for rule in cluster.get("clusterrole", role)["rules"] if rule["resources"] != ["jobsets/finalizers"]]
     cluster.run("patch", "clusterrole", role, "--type=merge", "-p", json.dumps({"rules": rules}))
     cluster.apply(manifest("js", replicated_job("w", "sleep 1")))
-    assert "cannot set blockOwnerDeletion" in cluster.wait_true("Blocked")["message"]
+    cluster.wait_true("Blocked", words="cannot set blockOwnerDeletion")
 
 
 def certificate_uid(installed: Installation) -> str:
@@ -261,7 +262,7 @@ def certificate_uid(installed: Installation) -> str:
 
 def lives_and_dies(cluster: Cluster) -> None:
     cluster.apply(manifest("dies", replicated_job("w", "sleep 1"), scheduling=GANG, ttlSecondsAfterFinished=1))
-    wait_for(lambda: "JobSet/dies" not in cluster.names("jobsets"), "its end", 60)
+    wait_for(lambda: "JobSet/dies" not in cluster.names("jobsets"), "its end")
 
 
 def restarts(cluster: Cluster) -> None:
@@ -272,15 +273,15 @@ def restarts(cluster: Cluster) -> None:
 
 def is_resumed(cluster: Cluster) -> None:
     cluster.apply(manifest("resumed", replicated_job("w", "sleep infinity")))
-    wait_for(lambda: ready(cluster, "resumed") == 1, "it runs", 60)
+    wait_for(lambda: ready(cluster, "resumed") == 1, "it runs")
     cluster.run("patch", "jobset", "resumed", "--type=merge", "-p", '{"spec":{"suspend":true}}')
     cluster.wait_true("Suspended", "resumed")
-    wait_for(lambda: not pods_of(cluster, "resumed"), "its pods are gone", 60)
+    wait_for(lambda: not pods_of(cluster, "resumed"), "its pods are gone")
     # Job controllers before that of Kubernetes 1.35 leave it there.
     started = '{"status":{"startTime":"2026-01-01T00:00:00Z"}}'
     cluster.run("patch", "job", "resumed-w-0", "--subresource=status", "--type=merge", "-p", started)
     cluster.run("patch", "jobset", "resumed", "--type=merge", "-p", '{"spec":{"suspend":false}}')
-    wait_for(lambda: ready(cluster, "resumed") == 1, "it runs again", 60)
+    wait_for(lambda: ready(cluster, "resumed") == 1, "it runs again")
 
 
 def ready(cluster: Cluster, name: str) -> int:
@@ -291,7 +292,7 @@ def ready(cluster: Cluster, name: str) -> int:
 def is_repaired(cluster: Cluster) -> None:
     """Somebody takes labels from the Workload and the PodGroup, and adds a port to the Service."""
     cluster.apply(manifest("repaired", replicated_job("w", "sleep infinity"), scheduling=GANG))
-    wait_for(lambda: ready(cluster, "repaired") == 1, "it runs", 60)
+    wait_for(lambda: ready(cluster, "repaired") == 1, "it runs")
     group = names.workload_name(cluster.namespace, "repaired")
     for kind in ("workload", "podgroup"):
         cluster.run("label", kind, group, f"{JOBSET_LABEL}-")
@@ -313,11 +314,11 @@ def is_placed(cluster: Cluster) -> None:
     cluster.apply(
         exclusive("placed", replicated_job("w", "sleep infinity", 1, 3, backoffLimit=6), notes={TOPOLOGY: RACK})
     )
-    wait_for(lambda: ready(cluster, "placed") == 1, "it runs", 90)
+    wait_for(lambda: ready(cluster, "placed") == 1, "it runs")
     pods = {pod["metadata"]["uid"]: pod for pod in pods_of(cluster, "placed")}
     (leader,) = (pod for pod in pods.values() if pod["metadata"]["name"].startswith("placed-w-0-0-"))
     cluster.run("label", "node", leader["spec"]["nodeName"], f"{RACK}=elsewhere", "--overwrite")
-    wait_for(lambda: len(pods.keys() & {p["metadata"]["uid"] for p in pods_of(cluster, "placed")}) == 1, "new ones", 90)
+    wait_for(lambda: len(pods.keys() & {p["metadata"]["uid"] for p in pods_of(cluster, "placed")}) == 1, "new ones")
 
 
 def pods_of(cluster: Cluster, name: str) -> list[Object]:
@@ -372,7 +373,7 @@ async def unlikely(kubeconfig: Path) -> None:
 
 
 async def list_in_pages(*caches: Cache[Any]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         for cache in caches:
             cache._uses_pages = True
             running = asyncio.create_task(cache.run())

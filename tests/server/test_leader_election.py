@@ -5,9 +5,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -18,16 +18,15 @@ from pyjobset.localplane.options import NodeLayout
 from pyjobset.localplane.plane import Plane
 from pyjobset.localplane.ports import draw
 from pyjobset.localplane.processes import command_line
-from tests.server.plane import MakePlane, wait_for
+from tests.server.plane import PATIENCE_SECONDS, MakePlane, wait_for
 from tests.server.test_controller import Cluster, Object, manifest, replicated_job
 from tests.server.test_controller_crash import writes
 
 NAMESPACE = "jobset-system"
 LEASE = LeaderElection().name
 ROLE = Path(__file__).parents[2] / "deploy/rbac/leader_election_role.yaml"
-LEASE_SECONDS, DEADLINE_SECONDS, RETRY_SECONDS = 6, 4, 1
-SLOWNESS_SECONDS = 3
-"""Of this machine, beyond what the protocol takes."""
+LEASE_SECONDS, DEADLINE_SECONDS, RETRY_SECONDS = 10, 8, 1
+"""A leader that cannot renew for that deadline ends itself, so it is longer than a loaded machine takes for a write."""
 
 
 @dataclass
@@ -98,7 +97,7 @@ def start(plane: Plane, tmp_path: Path) -> Iterator[Start]:
         if replica.process.poll() is None:
             replica.signal(signal.SIGCONT)
             replica.process.kill()
-            replica.process.wait(30)
+            replica.process.wait(PATIENCE_SECONDS)
 
 
 def spec(cluster: Cluster) -> Object:
@@ -113,11 +112,14 @@ def holder(cluster: Cluster) -> str:
         return ""
 
 
-def leads(cluster: Cluster, replica: Replica, seconds: float = LEASE_SECONDS + 2 * RETRY_SECONDS) -> float:
-    """How long it took."""
-    began = time.monotonic()
-    wait_for(lambda: holder(cluster) == replica.identity, "a new leader", seconds + SLOWNESS_SECONDS)
-    return time.monotonic() - began
+def leads(cluster: Cluster, replica: Replica) -> datetime:
+    """Since when."""
+    wait_for(lambda: holder(cluster) == replica.identity, "a new leader")
+    return moment(cluster, "acquireTime")
+
+
+def moment(cluster: Cluster, field: str) -> datetime:
+    return datetime.fromisoformat(spec(cluster)[field])
 
 
 def works(cluster: Cluster, name: str) -> None:
@@ -132,30 +134,35 @@ def test_a_killed_leader_is_followed_after_its_lease_and_a_stopped_one_at_once(c
     works(cluster, "one")
     assert holder(cluster) == first.identity
     first.signal(signal.SIGKILL)
-    took = leads(cluster, second)
-    assert took > LEASE_SECONDS - 2 * RETRY_SECONDS, "nobody takes a Lease before its end"
+    first.process.wait(PATIENCE_SECONDS)
+    killed = moment(cluster, "renewTime")
+    after_a_kill = leads(cluster, second) - killed
+    assert after_a_kill >= timedelta(seconds=LEASE_SECONDS), "nobody takes a Lease before its end"
     works(cluster, "two")
     third = start()
+    stopped = datetime.now(UTC)
     second.signal(signal.SIGTERM)
-    began = time.monotonic()
-    assert second.process.wait(10) == 0
+    assert second.process.wait(PATIENCE_SECONDS) == 0
     assert "Lease released" in second.log.read_text()
-    leads(cluster, third, 2 * RETRY_SECONDS)
-    assert time.monotonic() - began < LEASE_SECONDS
+    assert leads(cluster, third) - stopped < after_a_kill
     works(cluster, "three")
     assert spec(cluster)["leaseTransitions"] == 2
+
+
+def count_jobs(cluster: Cluster) -> int:
+    return len(cluster.run("get", "jobs", "-o", "name").split())
 
 
 def test_a_leader_that_wakes_up_late_writes_nothing(plane: Plane, cluster: Cluster, start: Start) -> None:
     """It is stopped in the middle of 600 Jobs, and loses its rights meanwhile: each write of it would be a 403."""
     cluster.run("create", "clusterrolebinding", "a", "--clusterrole=cluster-admin", "--user=a")
-    first = start("--kube-api-qps=30", "--kube-api-burst=30", user="a")
+    first = start("--kube-api-qps=20", "--kube-api-burst=20", user="a")
     leads(cluster, first)
     second = start()
     cluster.apply(manifest("big", replicated_job("w", "sleep infinity", 600)))
-    wait_for(lambda: len(cluster.names("jobs")) > 60, "the first Jobs")
+    wait_for(lambda: count_jobs(cluster) > 60, "the first Jobs")
     first.signal(signal.SIGSTOP)
-    assert len(cluster.names("jobs")) < 300, "it is not in the middle any more"
+    assert count_jobs(cluster) < 500, "it is not in the middle any more"
     leads(cluster, second)
     cluster.run("delete", "clusterrolebinding", "a")
 
@@ -165,9 +172,9 @@ def test_a_leader_that_wakes_up_late_writes_nothing(plane: Plane, cluster: Clust
     wait_for(may_nothing, "the end of its rights")
     before = writes(plane)
     first.signal(signal.SIGCONT)
-    assert first.process.wait(10) == 1
+    assert first.process.wait(PATIENCE_SECONDS) == 1
     assert "leadership lost" in first.log.read_text()
-    wait_for(lambda: len(cluster.names("jobs")) == 600, "the Jobs", 60)
+    wait_for(lambda: count_jobs(cluster) == 600, "the Jobs")
     assert holder(cluster) == second.identity
     refused = {what: count for what, count in (writes(plane) - before).items() if what[3] == "403"}
     assert refused == {}
@@ -202,24 +209,25 @@ def test_it_and_kubernetes_own_leader_election_exclude_each_other(
         wait_for(lambda: spec(cluster)["renewTime"] > renewed, "it renews")
         assert holder(cluster) == first
         assert cluster.names("jobs") == set()
+        killed = datetime.now(UTC)
         scheduler.kill()
-        leads(cluster, ours)
+        after_a_kill = leads(cluster, ours) - killed
         wait_for(lambda: "Job/js-w-0" in cluster.names("jobs"), "the Job")
-        scheduler.wait(10)
+        scheduler.wait(PATIENCE_SECONDS)
         scheduler = other()
         wait_for(lambda: "attempting to acquire" in log.read_text().lower(), "it waits for the Lease")
         renewed = spec(cluster)["renewTime"]
         wait_for(lambda: spec(cluster)["renewTime"] > renewed, "we renew")
         assert holder(cluster) == ours.identity
+        stopped = datetime.now(UTC)
         ours.signal(signal.SIGTERM)
-        assert ours.process.wait(10) == 0
-        began = time.monotonic()
-        assert wait_for(lambda: holder(cluster) not in ("", ours.identity), "the scheduler leads", LEASE_SECONDS)
-        assert time.monotonic() - began < LEASE_SECONDS - RETRY_SECONDS
+        assert ours.process.wait(PATIENCE_SECONDS) == 0
+        wait_for(lambda: holder(cluster) not in ("", ours.identity), "the scheduler leads")
+        assert moment(cluster, "acquireTime") - stopped < after_a_kill
         assert spec(cluster)["leaseTransitions"] == 2
     finally:
         scheduler.kill()
-        scheduler.wait(10)
+        scheduler.wait(PATIENCE_SECONDS)
 
 
 def test_the_role_that_is_deployed_is_enough(plane: Plane, cluster: Cluster, start: Start) -> None:
@@ -249,5 +257,5 @@ def test_the_role_that_is_deployed_is_enough(plane: Plane, cluster: Cluster, sta
     renewed = spec(cluster)["renewTime"]
     wait_for(lambda: spec(cluster)["renewTime"] > renewed, "a renewal")
     replica.signal(signal.SIGTERM)
-    assert replica.process.wait(10) == 0
+    assert replica.process.wait(PATIENCE_SECONDS) == 0
     assert holder(cluster) == ""

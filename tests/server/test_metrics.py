@@ -20,7 +20,7 @@ from pyjobset.kube.client import connect
 from pyjobset.localplane.options import NodeLayout
 from pyjobset.localplane.plane import Plane
 from tests.controller_world import new_manager
-from tests.server.plane import MakePlane, wait_for
+from tests.server.plane import PATIENCE_SECONDS, MakePlane, wait_for
 from tests.server.test_controller import Cluster, manifest, replicated_job
 from tests.server.test_controller_crash import controller_pid
 from tests.tables.test_metrics import sources_of
@@ -88,7 +88,7 @@ def get(url: str, token: str = "") -> tuple[int, str]:
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})
     try:
         context = trusting if url.startswith("https") else None
-        with urllib.request.urlopen(request, timeout=20, context=context) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS, context=context) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:
@@ -151,8 +151,8 @@ def test_each_end_is_counted_once(plane: Plane, cluster: Cluster) -> None:
     cluster.wait_true("Failed", "bad")
     url = plane.status().metrics
     expected = {("good", "completed"): 1, ("bad", "failed"): 1}
+    wait_for(lambda: ends(get(url)[1], cluster.namespace) == expected, "both ends are counted")
     page = get(url)[1]
-    assert ends(page, cluster.namespace) == expected
     host = plane.status().server.removeprefix("https://")
     assert f'rest_client_requests_total{{code="201",host="{host}",method="POST"}}' in page
     assert (
@@ -184,7 +184,7 @@ def test_a_killed_controller_counts_no_end_twice(make_plane: MakePlane) -> None:
         assert running == []
         return True
 
-    assert wait_for(has_ended, "all JobSets end", 90)
+    assert wait_for(has_ended, "all JobSets end")
     after = ends(get(url)[1], "default")
     assert max((before + after).values()) == 1
     assert {name for name, _ in after} == {f"js-{n}" for n in range(JOBSETS)} - ended

@@ -4,13 +4,17 @@ import json
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
+from pyjobset.localplane.api import ApiServer, tls
 from pyjobset.localplane.plane import Plane
 from pyjobset.localplane.stages import EXIT_CODE, FAIL_AFTER, READY_AFTER, RUN_FOR, TERMINATE_AFTER
 from tests.server.plane import Kubectl, wait_for
+from tests.server.scheduling.lab import Lab
 
 
 @dataclass(frozen=True)
@@ -98,52 +102,75 @@ def test_a_pod_ends_as_its_command_or_annotation_says(name: str, kubectl: Kubect
     assert (ended["exitCode"], phase) == (case.code, "Failed" if case.code else "Succeeded")
 
 
+def seconds(start: str, end: str) -> float:
+    return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
+
+
 def test_sleep_takes_its_time(kubectl: Kubectl, namespace: str) -> None:
-    """`sleep 4s` is not done when `sleep 2s` is."""
-    short, long = pod("short", Case(("sleep", "2s"))), pod("long", Case(("sleep", "4s")))
-    create(kubectl, namespace, short, long)
-    wait_for(lambda: "terminated" in state(get(kubectl, namespace, "short")), "the short pod to end", 15)
+    """`sleep 1h` is not done when `sleep 2s` is."""
+    create(kubectl, namespace, pod("short", Case(("sleep", "2s"))), pod("long", Case(("sleep", "1h"))))
+    wait_for(lambda: "running" in state(get(kubectl, namespace, "long")), "the long pod to run")
+    ended = wait_for(lambda: state(get(kubectl, namespace, "short")).get("terminated"), "the short pod to end")
+    assert seconds(ended["startedAt"], ended["finishedAt"]) >= 2
     assert "running" in state(get(kubectl, namespace, "long"))
-    wait_for(lambda: "terminated" in state(get(kubectl, namespace, "long")), "the long pod to end", 15)
 
 
 def test_ready_after_delays_readiness_only(kubectl: Kubectl, namespace: str) -> None:
-    create(kubectl, namespace, pod("slow", Case(("sleep", "1h"), notes={READY_AFTER: "3s"})))
+    for name, time in (("slow", "3s"), ("slower", "1h")):
+        create(kubectl, namespace, pod(name, Case(("sleep", "1h"), notes={READY_AFTER: time})))
 
-    def ready() -> str:
-        conditions = get(kubectl, namespace, "slow")["status"].get("conditions", [])
-        return next((c["status"] for c in conditions if c["type"] == "Ready"), "")
+    def is_ready(name: str, status: str) -> tuple[str, str]:
+        """When it was started, and when that was said."""
+        found = get(kubectl, namespace, name)
+        (ready,) = (c for c in found["status"].get("conditions", []) if c["type"] == "Ready")
+        assert ready["status"] == status
+        return state(found)["running"]["startedAt"], ready["lastTransitionTime"]
 
-    wait_for(lambda: "running" in state(get(kubectl, namespace, "slow")), "the pod to run")
-    assert ready() == "False"
-    wait_for(lambda: ready() == "True", "the pod to be ready", 15)
+    assert seconds(*wait_for(lambda: is_ready("slow", "True"), "the slow pod is ready")) >= 3
+    wait_for(lambda: is_ready("slower", "False"), "the slower pod runs")
 
 
-def test_a_pod_that_changes_does_not_start_its_clock_again(kubectl: Kubectl, namespace: str) -> None:
+def test_a_pod_that_changes_does_not_start_its_clock_again(plane: Plane, kubectl: Kubectl, namespace: str) -> None:
+    """It changes several times a second."""
     create(kubectl, namespace, pod("busy", Case(("sleep", "4s"))))
     wait_for(lambda: "running" in state(get(kubectl, namespace, "busy")), "the pod to run")
     changes = 0
 
-    def ended_while_changing() -> bool:
+    def ended_while_changing(server: ApiServer) -> bool:
         nonlocal changes
         changes += 1
-        assert kubectl("annotate", "pod", "busy", "-n", namespace, f"n={changes}", "--overwrite").returncode == 0
-        return "terminated" in state(get(kubectl, namespace, "busy"))
+        metadata = {"name": "busy", "annotations": {"n": str(changes)}}
+        body = json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": metadata}).encode()
+        return "terminated" in state(server.apply(f"/api/v1/namespaces/{namespace}/pods/busy", body))
 
-    wait_for(ended_while_changing, "a pod that changes all the time to end", 12)
+    port = urlsplit(plane.status().server).port
+    assert port
+    with ApiServer(port, tls(plane.directory / "pki", "ca", "admin")) as server:
+        wait_for(lambda: ended_while_changing(server), "a pod that changes all the time to end")
     assert changes > 2
 
 
 def test_terminate_after_keeps_a_pod_terminating(kubectl: Kubectl, namespace: str) -> None:
-    create(kubectl, namespace, pod("slow", Case(notes={TERMINATE_AFTER: "5s"})), pod("fast", Case()))
-    for name in ("slow", "fast"):
+    lab = Lab(kubectl, namespace)
+    times = {"slower": "1h", "slow": "3s", "fast": "0s"}
+    since = lab.version()
+    create(kubectl, namespace, *(pod(name, Case(notes={TERMINATE_AFTER: time})) for name, time in times.items()))
+    for name in times:
         wait_for(lambda n=name: "running" in state(get(kubectl, namespace, n)), f"pod {name} to run")  # type: ignore[misc]
-    assert kubectl("delete", "pod", "slow", "fast", "-n", namespace, "--wait=false").returncode == 0
-    wait_for(lambda: not get(kubectl, namespace, "fast"), "the fast pod to go", 4)
-    left = get(kubectl, namespace, "slow")
+    assert kubectl("delete", "pod", *times, "-n", namespace, "--wait=false").returncode == 0
+    wait_for(lambda: lab.list_names("pods") == ["slower"], "the others to go")
+    left = get(kubectl, namespace, "slower")
     assert left["metadata"]["deletionTimestamp"]
     assert left["status"]["phase"] == "Running"
-    wait_for(lambda: not get(kubectl, namespace, "slow"), "the slow pod to go", 15)
+    lab.run("annotate", "pod", "slower", f"{TERMINATE_AFTER}=0s", "--overwrite")
+    wait_for(lambda: not lab.list_names("pods"), "the slower pod to go")
+
+    def gone() -> list[str]:
+        found = [c.name for c in lab.watch("pods", since, seconds=1) if c.type == "DELETED"]
+        assert len(found) == len(times), found
+        return found
+
+    assert wait_for(gone, "their ends are told") == [*reversed(times)]
 
 
 def test_a_deleted_pod_that_somebody_holds_has_failed(kubectl: Kubectl, namespace: str) -> None:

@@ -20,7 +20,7 @@ import yaml
 from pyjobset.localplane import components
 from pyjobset.localplane.plane import Plane
 from pyjobset.localplane.ports import draw
-from tests.server.plane import MakePlane, wait_for
+from tests.server.plane import PATIENCE_SECONDS, MakePlane, wait_for
 from tests.server.scheduling.lab import RACK, Lab
 from tests.server.test_claims import stateful
 from tests.server.test_controller import Object, manifest, replicated_job
@@ -63,19 +63,19 @@ class Pair:
         command = [*other_program(), f"--kubeconfig={self.plane.kubeconfig}", f"--config={self._config(health)}"]
         with (self.directory / "other.log").open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log)
-        leader = wait_for(lambda: self.holder() not in ("", before) and self.holder(), "the other one leads", 60)
+        leader = wait_for(lambda: self.holder() not in ("", before) and self.holder(), "the other one leads")
         self.plane.start()
         assert self.holder() == leader
 
     def to_ours(self) -> None:
         before = self.holder()
         self.end()
-        wait_for(lambda: self.holder() not in ("", before), "ours leads", 60)
+        wait_for(lambda: self.holder() not in ("", before), "ours leads")
 
     def end(self) -> None:
         if self.process is not None:
             self.process.terminate()
-            self.process.wait(30)
+            self.process.wait(PATIENCE_SECONDS)
 
     def holder(self) -> str:
         found = json.loads(self.lab.run("get", "lease", LEASE, "--ignore-not-found", "-o", "json") or "{}")
@@ -117,7 +117,7 @@ def pair(make_plane: MakePlane, monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     subject = {"kind": "User", "name": components.CONTROLLER, "apiGroup": binding["roleRef"]["apiGroup"]}
     lab.apply(role, binding | {"roleRef": binding["roleRef"] | {"name": "elects"}, "subjects": [subject]})
     made = Pair(plane, lab, tmp_path)
-    wait_for(made.holder, "ours leads", 60)
+    wait_for(made.holder, "ours leads")
     yield made
     made.end()
 
@@ -167,11 +167,11 @@ def made_of(lab: Lab) -> Object:
     selecting = exclusive("selecting", forever(), notes={TOPOLOGY: RACK, STRATEGY: "true"})
     quiet_one = manifest("hidden", forever(), network={"enableDNSHostnames": False}, suspend=True)
     lab.apply(full, selecting, quiet_one)
-    wait_for(lambda: len(lab.list_names("pods")) == 9, "the pods", 60)
+    wait_for(lambda: len(lab.list_names("pods")) == 9, "the pods")
     wait_for(lambda: len(lab.list_names("jobs")) == 7, "the Jobs")
     made = lab.all("jobs,pods,services,pvc")
     lab.run("delete", "jobsets", "--all")
-    wait_for(lambda: not lab.names("jobs,pods,pvc") and lab.list_names("services") == ["kubernetes"], "their end", 60)
+    wait_for(lambda: not lab.names("jobs,pods,pvc") and lab.list_names("services") == ["kubernetes"], "their end")
     return comparable(o for o in made if o["metadata"]["name"] != "kubernetes")
 
 

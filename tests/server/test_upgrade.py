@@ -93,7 +93,7 @@ def restart(lab: Lab, name: str, job: str, attempt: int, pods: int) -> None:
         assert {o["metadata"]["labels"][ATTEMPT] for o in lab.of("jobs,pods", name)} == {str(attempt)}
         return True
 
-    wait_for(is_running, f"attempt {attempt} of {name}", 90)
+    wait_for(is_running, f"attempt {attempt} of {name}")
     assert lab.get("jobset", name)["status"]["restarts"] == attempt
 
 
@@ -121,7 +121,7 @@ def quiet(lab: Lab) -> Stored:
         assert differences(before, stored(lab)) == []
         return (before,)
 
-    return wait_for(is_quiet, "an end of all writes", 90)[0]
+    return wait_for(is_quiet, "an end of all writes")[0]
 
 
 def differences(one: Any, other: Any, path: str = "") -> list[str]:
@@ -255,7 +255,7 @@ def test_a_restart_under_way_is_finished_by_the_next_one(plane: Plane, lab: Lab,
         assert {p["metadata"]["labels"][ATTEMPT] for p in lab.of("pods")} == {"1"}
         return True
 
-    wait_for(is_running, "the second attempt", 60)
+    wait_for(is_running, "the second attempt")
     assert lab.get("jobset", "js")["status"]["restarts"] == 1
     made = sorted(
         (c.object["metadata"]["labels"][ATTEMPT], c.name) for c in lab.history("jobs", since) if c.type == "ADDED"
@@ -331,7 +331,7 @@ def test_objects_that_another_release_wrote_are_taken_over_as_they_are(
     assert due(before, stored(lab)) == {"js": {"replicatedJobsStatus", "restarts"}}
 
     fail_one(lab, "js", "js-w-0")
-    lab.wait_condition("RestartingJobSet", "JobsReady", seconds=90)
+    lab.wait_condition("RestartingJobSet", "JobsReady")
     after = stored(lab)
     assert after["Service/js"] == before["Service/js"]
     for index in (0, 1):

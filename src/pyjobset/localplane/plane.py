@@ -170,7 +170,7 @@ class Plane:
         return binaries.kubectl(Path(named) if named else binaries.cache() / binaries.cache_key())
 
     def run_kubectl(
-        self, *arguments: str, stdin: str = "", timeout_seconds: float = 60
+        self, *arguments: str, stdin: str = "", timeout_seconds: float = 120
     ) -> subprocess.CompletedProcess[str]:
         """Runs kubectl as the plane's administrator. Its discovery cache is the plane's own: ports are used again."""
         environment = {**os.environ, "KUBECONFIG": str(self.kubeconfig)}

@@ -17,6 +17,7 @@ from pyjobset.localplane.components import ETCD
 from pyjobset.localplane.plane import Plane
 from pyjobset.objects import labels
 from tests.server.chaos.work import PREFIX
+from tests.server.plane import PATIENCE_SECONDS
 
 PLACES = ("jobs", "workloads", "podgroups", "services/specs", "persistentvolumeclaims", "jobset.x-k8s.io/jobsets")
 """Of kinds that the controller makes, and of JobSets."""
@@ -59,7 +60,7 @@ def _ask(plane: Plane, path: str, body: dict[str, Any]) -> Any:
     port = next(c.port for c in plane.status().components if c.name == ETCD)
     access = tls(plane.directory / "pki", "etcd-ca", "apiserver-etcd-client")
     request = urllib.request.Request(f"https://127.0.0.1:{port}/v3/{path}", json.dumps(body).encode(), method="POST")
-    return urllib.request.urlopen(request, context=access, timeout=20)
+    return urllib.request.urlopen(request, context=access, timeout=PATIENCE_SECONDS)
 
 
 def _base64(text: str) -> str:

@@ -30,12 +30,13 @@ from tests.server.chaos.ending import difference, ending
 from tests.server.chaos.history import creations
 from tests.server.chaos.proxy import FAULTS, Proxy
 from tests.server.chaos.work import GATES, Work
-from tests.server.plane import wait_for
+from tests.server.plane import PATIENCE_SECONDS, wait_for
 
 CHAOS_SECONDS = 60
 CONTROLLER_SHARE = 4
 """It is killed so many times as often as each of the others."""
-CALM_SECONDS = 90
+KILLED_MIN = 3
+"""So often the controller, and so many components: on a slow machine the chaos lasts until then."""
 REST_SECONDS = 3
 """So long nothing may change any more."""
 
@@ -66,7 +67,7 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> Run:
         work = Work(plane)
         began = time.monotonic()
         work.do()
-        wait_for(work.is_at_rest, "the end of the work", CALM_SECONDS)
+        wait_for(work.is_at_rest, "the end of the work")
         seen: list[dict[str, Any]] = []
 
         def rests() -> bool:
@@ -97,7 +98,7 @@ def ends_like(calm: Run, plane: Plane, work: Work) -> None:
         assert not (found := difference(calm.ending, ending(work))), found
         return True
 
-    wait_for(is_same, "the ending of a calm run", CALM_SECONDS)
+    wait_for(is_same, "the ending of a calm run")
     time.sleep(REST_SECONDS)
     assert difference(calm.ending, ending(work)) == ""
     assert difference(dict(calm.creations), dict(creations(plane))) == ""
@@ -115,11 +116,12 @@ def errors(log: str) -> list[str]:
     return [line for line in log.splitlines() if " ERROR " in line]
 
 
-def kill(plane: Plane, chance: random.Random) -> Counter[str]:
-    """For a while, also what has only begun to start. What was killed how often."""
+def kill(plane: Plane, chance: random.Random) -> None:
+    """For a while, also what has only begun to start."""
     killed: Counter[str] = Counter()
     deadline = time.monotonic() + CHAOS_SECONDS
-    while time.monotonic() < deadline:
+    # Who is down at the moment cannot be killed.
+    while time.monotonic() < deadline or killed[CONTROLLER] < KILLED_MIN or len(killed) <= KILLED_MIN:
         time.sleep(chance.uniform(1, 3))
         name = chance.choices(NAMES, [CONTROLLER_SHARE if name == CONTROLLER else 1 for name in NAMES])[0]
         with contextlib.suppress(ProcessLookupError):
@@ -127,7 +129,6 @@ def kill(plane: Plane, chance: random.Random) -> Counter[str]:
                 os.kill(pid, signal.SIGKILL)
                 killed[name] += 1
                 print(f"{time.strftime('%H:%M:%S')} killed {name}")
-    return killed
 
 
 def test_whoever_is_killed_the_end_is_the_same(calm: Run, tmp_path: Path, seed: int) -> None:
@@ -136,14 +137,12 @@ def test_whoever_is_killed_the_end_is_the_same(calm: Run, tmp_path: Path, seed: 
         is_over = threading.Event()
         try:
             working, repairing = threads.submit(work.do), threads.submit(repair, plane, is_over)
-            killed = kill(plane, random.Random(seed))
+            kill(plane, random.Random(seed))
             working.result()
         finally:
             is_over.set()
         repairing.result()
         plane.start()
-        assert killed[CONTROLLER] > 2, killed
-        assert len(killed) > 3, killed  # who is down at the moment cannot be killed
         ends_like(calm, plane, work)
         log = plane.log(CONTROLLER)
         assert not errors("".join(kept.read_text() for kept in log.parent.glob(f"{log.name}*")))
@@ -170,13 +169,13 @@ def test_on_a_bad_network_the_end_is_the_same(calm: Run, tmp_path: Path, seed: i
                 working = threads.submit(work.do)
                 working.result()
                 time.sleep(max(0.0, began + CHAOS_SECONDS - time.monotonic()))
+                wait_for(lambda: proxy.faults.keys() == {*FAULTS, "refuse"}, f"each fault; {proxy.faults}")
                 proxy.calm()
                 print(dict(proxy.faults))
-                assert proxy.faults.keys() == {*FAULTS, "refuse"}
                 ends_like(calm, plane, work)
                 assert controller.poll() is None, "it has ended"
                 assert not errors(log.read_text())
             finally:
                 controller.kill()
-                controller.wait(30)
+                controller.wait(PATIENCE_SECONDS)
                 print(log.read_text()[-3000:])

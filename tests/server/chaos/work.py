@@ -21,7 +21,7 @@ from tests.server.test_controller import Object, manifest, replicated_job
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 PREFIX = "ex-"
-PATIENCE_SECONDS = 150
+PATIENCE_SECONDS = 300
 RUN_SECONDS_MAX = 20
 ENDLESS = ("elastic-gang", "suspend-resume")
 """A person changes these while they run: they must not end before."""
@@ -127,7 +127,7 @@ class Work:
         def is_done() -> bool:
             nonlocal said
             try:
-                done = self._plane.run_kubectl(*arguments, stdin=stdin, timeout_seconds=20)
+                done = self._plane.run_kubectl(*arguments, stdin=stdin, timeout_seconds=60)
             except PlaneError:
                 return False
             said = done.stdout if done.returncode == 0 else done.stderr

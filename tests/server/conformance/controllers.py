@@ -64,13 +64,17 @@ def scene(*moves: Step | Sequence[Step] | Move, **more: Any) -> Scene:
 
 
 async def ask(player: Player, step: Step) -> None:
-    """`#0` is the pod of that index that is neither over nor on its way out."""
-    if step.name.startswith("#"):
+    """`#0` is the pod of that index that is neither over nor on its way out, `~0` the one that is on its way out."""
+    if step.name.startswith(("#", "~")):
+        is_going = step.name.startswith("~")
         pods = [p for p in await player.all("pods") if p["metadata"]["annotations"][INDEX] == step.name[1:]]
-        live = (
-            p for p in pods if _essence("pods", p)["phase"] not in ENDED and "deletionTimestamp" not in p["metadata"]
+        found = (
+            p
+            for p in pods
+            if ("deletionTimestamp" in p["metadata"]) is is_going
+            and (is_going or _essence("pods", p)["phase"] not in ENDED)
         )
-        step = replace(step, name=next(live)["metadata"]["name"])
+        step = replace(step, name=next(found)["metadata"]["name"])
     answer = await player.ask(step)
     assert answer["code"] < 400, answer
 
@@ -148,10 +152,19 @@ async def on_cluster(transport: Transport, namespace: str, scene: Scene, wanted:
         course.sights.append(seen)
         if seen != sight:
             break
+    async with asyncio.timeout(seconds):
+        while not await _is_told(player, told):  # noqa: ASYNC110 - of the server's doing
+            await asyncio.sleep(0.05)
     watching.cancel()
     await asyncio.gather(watching, return_exceptions=True)
     course.conditions = _conditions(told)
     return course
+
+
+async def _is_told(player: Player, told: Sequence[Manifest]) -> bool:
+    """Has the watch told what there is? It may be behind."""
+    versions = {each["metadata"]["resourceVersion"] for each in told}
+    return all(job["metadata"]["resourceVersion"] in versions for job in await player.all("jobs"))
 
 
 def _conditions(objects: Sequence[Manifest]) -> list[Any]:

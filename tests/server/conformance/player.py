@@ -22,7 +22,7 @@ from pyjobset.simulation.kinds import KINDS
 
 END = "zz-end"
 """The object that is made after a script, so that a watch knows when it has seen all."""
-WATCH_SECONDS = 20
+WATCH_SECONDS = 180
 UNSEEN = ("1", "00000000-0000-4000-9000-000000000000")
 """The version and the uid of an object that no answer told of."""
 

@@ -47,6 +47,12 @@ def member(name: str, command: list[str] = RUNS, group: str = "g", **notes: str)
     return create("pods", {"metadata": {**template["metadata"], "name": name}, "spec": spec})
 
 
+def go(*names: str) -> Move:
+    """Terminating pods need not wait any more. Those of the model never wait longer than `terminate_seconds`."""
+    notes = {"metadata": {"annotations": {"plane.pyjobset/terminate-after": "0s"}}}
+    return Move([patch("pods", name, notes) for name in names])
+
+
 def gang(least: int, name: str = "g") -> Step:
     return create("podgroups", pod_group(name, schedulingPolicy={"gang": {"minCount": least}}, workloadRef=None))
 
@@ -84,9 +90,9 @@ JOBS: Mapping[str, Scene] = {
         running(command=FAILS, parallelism=1, completions=3),
     ),
     "a Job fails while its other pods terminate": scene(
-        running(template=pods(RUNS, terminate_after="4s")),
+        running(template=pods(RUNS, terminate_after="1h")),
         Move((patch("pods", "#0", {"status": {"phase": "Failed"}}, "status"),), 1.0),
-        Move((), 60.0),
+        go("~1"),
         terminate_seconds=4.0,
     ),
     "a Job replaces a failed pod until its limit": scene(
@@ -100,9 +106,9 @@ JOBS: Mapping[str, Scene] = {
         patch("pods", "#0", {"status": {"phase": "Failed", "conditions": [DISRUPTED]}}, "status"),
     ),
     "a pod is replaced when it has gone, where only failed ones are": scene(
-        running(backoffLimit=3, podReplacementPolicy="Failed", template=pods(RUNS, terminate_after="4s")),
+        running(backoffLimit=3, podReplacementPolicy="Failed", template=pods(RUNS, terminate_after="1h")),
         Move((delete("pods", "#0"),), 1.0),
-        Move((), 60.0),
+        go("~0"),
         terminate_seconds=4.0,
     ),
     "a Job grows and shrinks": scene(
@@ -112,15 +118,15 @@ JOBS: Mapping[str, Scene] = {
         patch("jobs", "a", {"spec": {"parallelism": 0}}),
     ),
     "a Job is deleted in the foreground": scene(
-        running(template=pods(RUNS, terminate_after="4s")),
+        running(template=pods(RUNS, terminate_after="1h")),
         Move((delete("jobs", "a", "Foreground"),), 1.0),
-        Move((), 60.0),
+        go("~0", "~1"),
         terminate_seconds=4.0,
     ),
     "a Job is deleted in the background": scene(
-        running(template=pods(RUNS, terminate_after="4s")),
+        running(template=pods(RUNS, terminate_after="1h")),
         Move((delete("jobs", "a"),), 1.0),
-        Move((), 60.0),
+        go("~0", "~1"),
         terminate_seconds=4.0,
     ),
     "a Job that has ended is deleted in the foreground": scene(
@@ -184,10 +190,10 @@ GANGS: Mapping[str, Scene] = {
         [gang(2), member("a", ENDS), member("b", ENDS)], member("c"), member("d"), slots=3
     ),
     "pods that terminate count": scene(
-        [gang(2), member("a", terminate_after="6s"), member("b", terminate_after="6s")],
+        [gang(2), member("a", terminate_after="1h"), member("b", terminate_after="1h")],
         Move((delete("pods", "a"), delete("pods", "b")), 0.5),
         Move((member("c"),), 1.0),
-        Move((), 60.0),
+        go("a", "b"),
         slots=3,
         terminate_seconds=6.0,
     ),

@@ -14,9 +14,9 @@ from pyjobset.localplane.plane import Plane
 from pyjobset.simulation import clock
 from tests.server.conformance.controllers import MANY, Course, Scene, in_model, on_cluster
 from tests.server.conformance.scenes import SCENES, SLOT
-from tests.server.plane import Kubectl, wait_for
+from tests.server.plane import PATIENCE_SECONDS, Kubectl, wait_for
 
-SECONDS_MAX = 60.0
+SECONDS_MAX = PATIENCE_SECONDS
 """An unschedulable gang is tried again after up to 10 s times the root of its pods, a failed pod after 10 s."""
 
 
@@ -36,7 +36,7 @@ def rooms(kubectl: Kubectl, namespace: str) -> Iterator[Mapping[str, str]]:
     listed = {"apiVersion": "v1", "kind": "List", "items": objects}
     made = kubectl("create", "-f", "-", stdin=json.dumps(listed))
     assert made.returncode == 0, made.stderr
-    wait_for(lambda: _are_ready(kubectl), "the nodes take pods", 60)
+    wait_for(lambda: _are_ready(kubectl), "the nodes take pods")
     yield found
     for room in found.values():
         kubectl("delete", "pods", "--all", "--force", "--grace-period=0", "--wait=false", "-n", room)

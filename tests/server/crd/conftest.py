@@ -74,6 +74,8 @@ def install(kubectl: Kubectl, group: str, *how: str) -> None:
     applied = kubectl("apply", *how, "-f", "-", stdin=definition(group))
     assert applied.returncode == 0, applied.stderr
     assert not applied.stderr
+    established = ("wait", f"crd/{PLURAL}.{group}", "--for=condition=Established", "--timeout=100s")
+    wait_for(lambda: kubectl(*established).returncode == 0, f"the CRD of {group} is written by nobody any more")
     wait_for(lambda: kubectl("get", f"{PLURAL}.{group}", "-A").returncode == 0, f"JobSets of {group} are served")
 
 

@@ -11,7 +11,7 @@ from crd import snapshot
 from pyjobset.cli.template_fields import field_problems
 from tests.server.crd.conftest import GROUP, PLURAL, RESOURCE, JobSets, install, manifest, problems
 from tests.server.crd.words import TEMPLATE, Spec, claim, container, rj
-from tests.server.plane import Kubectl
+from tests.server.plane import Kubectl, wait_for
 
 ROOT = Path(__file__).parents[3]
 
@@ -154,7 +154,7 @@ def test_the_stored_schemas_of_kubernetes_are_those_of_the_plane(kubectl: Kubect
 
 
 def test_kubectl_explains_it(kubectl: Kubectl) -> None:
-    text = kubectl("explain", "jobset.spec.scheduling").stdout
+    text = wait_for(lambda: kubectl("explain", "jobset.spec.scheduling").stdout, "its schema is published")
     assert "KIND:       JobSet\nVERSION:    v1alpha2\n" in text
     assert "Workload-Aware Scheduling: which pods are scheduled together" in text
     for field in ("disruptionMode", "replicatedJobs", "schedulingConstraints", "schedulingPolicy"):

@@ -15,11 +15,13 @@ from typing import Any
 from pyjobset.localplane.nodes import manifest as node_manifest
 from pyjobset.localplane.options import NodeLayout
 from tests.server.plane import Kubectl, wait_for
-from tests.server.test_controller import GANG, Cluster, Object, manifest
+from tests.server.test_controller import GANG, Cluster, Object, manifest, replicated_job
 
 RACK = "lab.example.com/rack"
 TERMINATE_AFTER = "plane.pyjobset/terminate-after"
 READY_AFTER = "plane.pyjobset/ready-after"
+RUN_FOR = "plane.pyjobset/run-for"
+FAIL_AFTER = "plane.pyjobset/fail-after"
 OWN = "lab.example.com/own"
 JOBSET = "jobset.sigs.k8s.io/jobset-name"
 ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
@@ -87,7 +89,7 @@ class Lab(Cluster):
                 assert any(c["type"] == "Ready" and c["status"] == "True" for c in node["status"]["conditions"])
             return True
 
-        wait_for(are_ready, f"{number} nodes", 60)
+        wait_for(are_ready, f"{number} nodes")
         return names
 
     def add(self, *objects: Object) -> None:
@@ -167,13 +169,13 @@ class Lab(Cluster):
             if "deletionTimestamp" not in p["metadata"]
         }
 
-    def wait_running(self, number: int, name: str = "js", seconds: float = 60) -> dict[str, str]:
+    def wait_running(self, number: int, name: str = "js") -> dict[str, str]:
         def running() -> dict[str, str]:
             pods = {p["metadata"]["name"]: p["spec"].get("nodeName", "") for p in self._ready(name)}
             assert len(pods) == number, pods
             return pods
 
-        return wait_for(running, f"{number} running pods of {name}", seconds)
+        return wait_for(running, f"{number} running pods of {name}")
 
     def _ready(self, name: str) -> list[Object]:
         return [
@@ -182,38 +184,55 @@ class Lab(Cluster):
             if p["status"]["phase"] == "Running" and "deletionTimestamp" not in p["metadata"]
         ]
 
-    def wait_condition(self, type_: str, reason: str, name: str = "js", seconds: float = 60) -> Object:
+    def wait_condition(self, type_: str, reason: str, name: str = "js") -> Object:
         def is_so() -> Object:
             found = self.condition(type_, name)
             assert found["reason"] == reason, f"{name}: {type_} is {found}"
             return found
 
-        return wait_for(is_so, f"{type_} {reason} of {name}", seconds)
+        return wait_for(is_so, f"{type_} {reason} of {name}")
 
-    def wait_unschedulable(self, name: str = "js") -> Object:
-        return self.wait_condition("PodGroupsScheduled", "PodGroupUnschedulable", name)
+    def wait_unschedulable(self, *words: str, name: str = "js") -> Object:
+        def is_so() -> Object:
+            found = self.condition("PodGroupsScheduled", name)
+            assert found["reason"] == "PodGroupUnschedulable", found
+            assert [word for word in words if word not in found["message"]] == [], found
+            return found
+
+        return wait_for(is_so, f"{name} is told to be unschedulable")
+
+    def wait_looked(self) -> None:
+        """Until the controller has looked at all that was there before, for it serves a JobSet that is made now."""
+        name = f"looked-{next(self._numbers)}"
+        self.apply(manifest(name, replicated_job("w", "sleep infinity"), suspend=True))
+        self.wait_true("Suspended", name)
+        self.run("delete", "jobset", name, "--wait=false")
 
     def version(self) -> int:
         """Of the whole cluster, now."""
         return int(json.loads(self.run("get", "--raw", self._path("pods") + "?limit=1"))["metadata"]["resourceVersion"])
 
     def history(self, kind: str, since: int, name: str = "js") -> list[Change]:
-        """Every change of a JobSet's objects after `since`, in order."""
+        """Every change of a JobSet after `since`, or of its objects, in order."""
 
         def told() -> tuple[list[Change]]:
-            now = {o["metadata"]["name"]: int(o["metadata"]["resourceVersion"]) for o in self.of(kind, name)}
+            there = [self.get(kind, name)] if kind == "jobsets" else self.of(kind, name)
+            now = {o["metadata"]["name"]: int(o["metadata"]["resourceVersion"]) for o in there}
             changes = self.watch(kind, since, seconds=1)
             last = {c.name: c.version for c in changes}
             assert all(last.get(n, 0) >= v for n, v in now.items() if v > since), f"told {last}, there is {now}"
             return (changes,)
 
         (changes,) = wait_for(told, f"the history of {kind}")
-        return [c for c in changes if c.object["metadata"].get("labels", {}).get(JOBSET) == name]
+        whose = (
+            (lambda c: c.name) if kind == "jobsets" else lambda c: c.object["metadata"].get("labels", {}).get(JOBSET)
+        )
+        return [change for change in changes if whose(change) == name]
 
     def watch(self, kind: str, since: int, *, seconds: int) -> list[Change]:
         """The changes after `since` until `seconds` from now."""
         query = f"?watch=1&resourceVersion={since}&timeoutSeconds={seconds}"
-        done = self._kubectl("get", "--raw", self._path(kind) + query, timeout_seconds=seconds + 60)
+        done = self._kubectl("get", "--raw", self._path(kind) + query, timeout_seconds=seconds + 120)
         assert done.returncode == 0, done.stderr
         changes = [json.loads(line) for line in done.stdout.splitlines() if line]
         assert all(c["type"] != "ERROR" for c in changes), changes

@@ -1,6 +1,6 @@
 """A ResourceClaim of the PodGroup: made once, shared by the pods of a Job."""
 
-from tests.server.scheduling.lab import Lab
+from tests.server.scheduling.lab import RUN_FOR, Lab
 
 
 def test_the_pods_of_a_job_share_one_claim(lab: Lab) -> None:
@@ -38,7 +38,9 @@ def test_the_pods_of_a_job_share_one_claim(lab: Lab) -> None:
     claim = {"name": "channel", "resourceClaimTemplateName": "channels"}
     job = {"schedulingPolicy": {"gang": {}}, "resourceClaims": [claim]}
     lab.start(
-        lab.job("w", "sleep 5s", 2, 2, pod={"resourceClaims": [claim]}, resources={"claims": [{"name": "channel"}]}),
+        lab.job(
+            "w", "sleep infinity", 2, 2, pod={"resourceClaims": [claim]}, resources={"claims": [{"name": "channel"}]}
+        ),
         scheduling={"replicatedJobs": [{"targetReplicatedJobs": ["w"], "job": job}]},
     )
     nodes = lab.wait_running(4)
@@ -53,4 +55,5 @@ def test_the_pods_of_a_job_share_one_claim(lab: Lab) -> None:
         assert used["resourceClaimName"] == shared["resourceClaimName"]
         (holder,) = made[used["resourceClaimName"]]["status"]["reservedFor"]
         assert (holder["resource"], holder["uid"]) == ("podgroups", group["metadata"]["uid"])
+    lab.note(nodes, RUN_FOR, "0s")
     lab.wait_true("Completed")

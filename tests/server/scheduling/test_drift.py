@@ -42,7 +42,7 @@ def test_a_changed_object_without_pods_is_replaced(lab: Lab, kind: str) -> None:
     group = names.workload_name(lab.namespace, "js")
     lab.apply(other(kind, group))
     lab.start(lab.job("w", pods=2))
-    assert f"{kind} {group}" in lab.wait_true("Blocked")["message"]
+    lab.wait_true("Blocked", words=f"{kind} {group}")
     before = lab.get(kind, group)["metadata"]["uid"]
     owned = other(kind, group, lab.get("jobset", "js"))["metadata"]["ownerReferences"]
     lab.patch(kind, group, {"metadata": {"ownerReferences": owned}})
@@ -50,7 +50,7 @@ def test_a_changed_object_without_pods_is_replaced(lab: Lab, kind: str) -> None:
     after = lab.get(kind, group)
     assert after["metadata"]["uid"] != before
     assert json.dumps(after["spec"]).count('"gang": {"minCount": 2}') == 1
-    assert lab.condition("Blocked")["status"] == "False"
+    lab.wait_false("Blocked")
 
 
 def test_a_workload_that_someone_deleted_comes_back(lab: Lab) -> None:
@@ -101,10 +101,10 @@ def test_running_pods_are_not_disturbed_for_a_changed_object(make_plane: MakePla
     lab.run("delete", "job", "js-w-0")
     plane.start()
 
-    told = lab.wait_condition("SchedulingDegraded", "ObjectsDrifted")
-    assert f"Workload {workload}" in told["message"]
+    told = lab.wait_true("SchedulingDegraded", words=f"Workload {workload}")
+    assert told["reason"] == "ObjectsDrifted"
     assert f"PodGroup {group}" in told["message"]
-    assert ("Warning", "ObjectsDrifted") in wait_for(lambda: lab.events(), "events")
+    lab.wait_event("ObjectsDrifted")
     lab.wait_running(2)
     kept = lab.uids("pods")
     assert len(kept.items() & pods.items()) == 1, "the leader's pod was disturbed"

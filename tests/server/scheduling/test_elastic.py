@@ -17,9 +17,7 @@ def test_a_gang_grows_as_a_whole_and_shrinks_under_the_same_objects(lab: Lab) ->
     before = lab.uids("workloads,podgroups")
 
     lab.scale(4)
-    told = lab.wait_unschedulable()
-    assert "2 of the 4 pods that must be placed together are placed" in told["message"]
-    assert "Insufficient cpu" in told["message"]
+    lab.wait_unschedulable("2 of the 4 pods that must be placed together are placed", "Insufficient cpu")
     full = lab.version()
     assert sorted(map(bool, lab.nodes_of_pods().values())) == [False, False, True, True]
     lab.add_nodes(1)
@@ -31,8 +29,9 @@ def test_a_gang_grows_as_a_whole_and_shrinks_under_the_same_objects(lab: Lab) ->
     lab.scale(2)
     lab.wait_running(2)
     wait_for(lambda: [min_count(g) for g in lab.of("podgroups")] == [2], "the old quorum")
-    (workload,) = lab.of("workloads")
-    assert min_count(workload["spec"]["podGroupTemplates"][0]) == 2
+    wait_for(
+        lambda: [min_count(w["spec"]["podGroupTemplates"][0]) for w in lab.of("workloads")] == [2], "the old template"
+    )
     assert lab.uids("workloads,podgroups") == before
     lab.wait_condition("PodGroupsScheduled", "AllPodGroupsScheduled")
 

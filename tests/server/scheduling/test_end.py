@@ -25,7 +25,7 @@ def test_an_ended_jobset_reserves_nothing(lab: Lab) -> None:
     lab.run("delete", "pod", driver, "--wait=false")
     for name, type_ in (("good", "Completed"), ("bad", "Failed")):
         lab.wait_true(type_, name)
-        assert wait_for(lambda n=name: not lab.of("workloads,podgroups", n), f"no reservation of {name} is left", 60)
+        assert wait_for(lambda n=name: not lab.of("workloads,podgroups", n), f"no reservation of {name} is left")
         assert not lab.nodes_of_pods(name)
         assert lab.get("jobset", name)["status"]["terminalState"] == type_
 
@@ -36,4 +36,4 @@ def test_a_deleted_jobset_leaves_nothing_also_while_its_gang_waits(lab: Lab) -> 
     lab.wait_unschedulable()
     lab.run("delete", "jobset", "js", "--wait=false")
     kinds = "jobsets,jobs,pods,services,workloads,podgroups"
-    assert wait_for(lambda: not lab.all(kinds), "nothing is left", 60)
+    assert wait_for(lambda: not lab.all(kinds), "nothing is left")

@@ -73,7 +73,7 @@ def wait_told(lab: Lab, text: str, name: str = "js") -> None:
         assert text in found["message"], found
         return True
 
-    wait_for(is_told, f"{text!r} of {name}", BACK_SECONDS)
+    wait_for(is_told, f"{text!r} of {name}")
 
 
 def wait_right(lab: Lab, name: str = "js") -> None:
@@ -82,7 +82,7 @@ def wait_right(lab: Lab, name: str = "js") -> None:
         assert found["status"] == "False", found
         return True
 
-    wait_for(is_right, f"the end of SchedulingDegraded of {name}", BACK_SECONDS)
+    wait_for(is_right, f"the end of SchedulingDegraded of {name}")
 
 
 @pytest.mark.decision(22)
@@ -111,13 +111,13 @@ def test_dropped_fields_are_told_once_nothing_is_replaced_and_they_come_back_wit
 
     lab.start(lab.job("w", pods=2, cpu="1000", pod={"nodeSelector": {}}), name="waits", scheduling=TOPOLOGY)
     lab.wait_condition("SchedulingDegraded", "FieldsDropped", "waits")
-    lab.wait_unschedulable("waits")
+    lab.wait_unschedulable(name="waits")
     with_all_gates(plane)
     wait_right(lab, "waits")
     (group,), (workload,) = lab.of("podgroups", "waits"), lab.of("workloads", "waits")
     assert group["spec"]["schedulingConstraints"] == TOPOLOGY["schedulingConstraints"]
     assert workload["spec"]["podGroupTemplates"][0]["schedulingConstraints"] == TOPOLOGY["schedulingConstraints"]
-    lab.wait_unschedulable("waits")
+    lab.wait_unschedulable(name="waits")
     for name in DROPPED:
         wait_told(lab, "suspend and resume", name)
     assert [lab.uids("pods,workloads,podgroups", name) for name in DROPPED] == before, "running pods keep their group"

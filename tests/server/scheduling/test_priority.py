@@ -54,7 +54,7 @@ def test_a_gang_that_is_disrupted_as_a_whole_goes_and_comes_back_as_a_whole(lab:
     assert "were preempted for a higher priority" in told["message"]
     lab.wait_running(2, "high")
     assert not lab.nodes_of_pods("low").keys() & first.keys(), "pods that were not needed were kept"
-    assert ("Warning", "PodGroupPreempted") in wait_for(lambda: lab.events("low"), "events")
+    lab.wait_event("PodGroupPreempted", "low")
     waiting = wait_for(lambda: unplaced(lab), "the scheduler's answer, once the Job controller has made the pods again")
     assert waiting["reason"] == "PodGroupPreempted", "it is said until the gang runs again"
     (group,) = lab.of("podgroups", "low")
@@ -89,11 +89,11 @@ def test_a_class_that_is_missing_is_told_and_the_gang_runs_once_it_is_there(lab:
     name = f"{lab.namespace}-late"
     pod = {"priorityClassName": name}
     lab.start(lab.job("driver", pod=pod), lab.job("w", pod=pod), scheduling={}, **spec)
-    blocked = lab.wait_true("Blocked")
-    assert f"no PriorityClass with name {name} was found, and is tried again when there is one" in blocked["message"]
+    words = f"no PriorityClass with name {name} was found, and is tried again when there is one"
+    lab.wait_true("Blocked", words=words)
     assert lab.of("jobs") == []
-    assert ("Warning", "SchedulingObjectsReconcileFailed") in wait_for(lambda: lab.events(), "events")
+    lab.wait_event("SchedulingObjectsReconcileFailed")
     priority_class(lab, "late", 70)
     lab.wait_running(2)
-    assert lab.condition("Blocked")["status"] == "False"
+    lab.wait_false("Blocked")
     assert {o["spec"]["priority"] for o in (*lab.of("pods"), *lab.of("podgroups"))} == {70}

@@ -3,10 +3,7 @@
 import pytest
 
 from tests.server.plane import wait_for
-from tests.server.scheduling.lab import Lab, Object, min_count
-
-RUN_FOR = "plane.pyjobset/run-for"
-FAIL_AFTER = "plane.pyjobset/fail-after"
+from tests.server.scheduling.lab import FAIL_AFTER, RUN_FOR, Lab, Object, min_count
 
 
 def quorums(lab: Lab, since: int, name: str = "js") -> list[tuple[int, int]]:
@@ -20,7 +17,7 @@ def quorums(lab: Lab, since: int, name: str = "js") -> list[tuple[int, int]]:
 
 def replacement(lab: Lab, old: Object) -> str:
     """The pod that the Job controller made for one that failed, once its backoff is over."""
-    new = wait_for(lambda: lab.nodes_of_pods().keys() - old.keys(), "a replacement", 60)
+    new = wait_for(lambda: lab.nodes_of_pods().keys() - old.keys(), "a replacement")
     return str(*new)
 
 
@@ -35,7 +32,7 @@ def test_a_failed_pod_is_replaced_after_its_peers_succeeded(lab: Lab) -> None:
     wait_for(lambda: lab.nodes_of_pods().keys() == {three}, "the first two have ended")
     lab.note([three], FAIL_AFTER, "0s")
     new = replacement(lab, pods)
-    wait_for(lambda: lab.nodes_of_pods().get(new), "the replacement is bound", 30)
+    wait_for(lambda: lab.nodes_of_pods().get(new), "the replacement is bound")
     ((_, full), (moved, live)) = quorums(lab, since)
     assert (full, live) == (3, 1)
     (bound,) = (life.bound for life in lab.lives(since) if life.name == new)
@@ -48,13 +45,14 @@ def test_a_failed_pod_is_replaced_after_its_peers_succeeded(lab: Lab) -> None:
 def test_a_failed_pod_is_replaced_after_a_job_of_its_gang_succeeded(lab: Lab) -> None:
     lab.add_nodes(3)
     since = lab.version()
-    lab.start(lab.job("driver", "sleep 1s"), lab.job("w", pods=2))
+    lab.start(lab.job("driver"), lab.job("w", pods=2))
     pods = lab.wait_running(3)
+    lab.note([name for name in pods if "-driver-" in name], RUN_FOR, "0s")
     wait_for(lambda: lab.get("job", "js-driver-0")["status"].get("succeeded"), "the driver's end")
     failing = next(name for name in pods if "-w-" in name)
     lab.note([failing], FAIL_AFTER, "0s")
     new = replacement(lab, pods)
-    wait_for(lambda: lab.nodes_of_pods().get(new), "the replacement is bound", 30)
+    wait_for(lambda: lab.nodes_of_pods().get(new), "the replacement is bound")
     assert [quorum for _, quorum in quorums(lab, since)] == [3, 2]
     lab.note(lab.nodes_of_pods(), RUN_FOR, "0s")
     lab.wait_true("Completed")
@@ -99,7 +97,8 @@ def test_a_quorum_that_the_user_fixed_is_kept_and_what_it_blocks_is_told(lab: La
 @pytest.mark.decision(19)
 def test_a_gang_with_fewer_completions_than_parallelism_forms(lab: Lab) -> None:
     lab.add_nodes(2)
-    lab.start(lab.job("w", "sleep 3s", pods=4, completions=2))
-    lab.wait_running(2)
+    lab.start(lab.job("w", pods=4, completions=2))
+    pods = lab.wait_running(2)
     assert [min_count(group) for group in lab.of("podgroups")] == [2]
+    lab.note(pods, RUN_FOR, "0s")
     lab.wait_true("Completed")

@@ -25,7 +25,7 @@ def wait_attempt(lab: Lab, attempt: str, pods: int) -> None:
         assert {p["metadata"]["labels"][ATTEMPT] for p in lab.of("pods")} == {attempt}, running
         return True
 
-    wait_for(is_running, f"attempt {attempt} runs", 60)
+    wait_for(is_running, f"attempt {attempt} runs")
 
 
 @pytest.mark.decision(31)

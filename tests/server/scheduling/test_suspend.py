@@ -17,8 +17,8 @@ def test_a_suspended_gang_reserves_nothing_and_comes_back_under_the_same_names(l
     jobs, groups = lab.uids("jobs"), lab.uids("workloads,podgroups")
     lab.patch("jobset", "js", SUSPEND)
     assert wait_for(lambda: not lab.of("workloads,podgroups,pods"), "nothing is reserved")
-    assert lab.condition("Suspended")["status"] == "True"
-    assert lab.condition("PodGroupsScheduled")["status"] == "False"
+    lab.wait_true("Suspended")
+    lab.wait_false("PodGroupsScheduled")
     lab.patch("jobset", "js", RESUME)
     lab.wait_running(3)
     again = lab.uids("workloads,podgroups")
@@ -34,7 +34,7 @@ def test_a_resume_waits_until_the_old_pods_and_their_group_are_gone(lab: Lab) ->
     both = ("breath", "glance")
     since = lab.version()
     for name in both:
-        notes = {TERMINATE_AFTER: "8s"}
+        notes = {TERMINATE_AFTER: "1h"}
         lab.start(lab.job("driver", notes=notes), lab.job("w", pods=2, notes=notes), name=name)
     old = {name: (lab.wait_running(3, name), lab.uids("jobs", name)) for name in both}
     for name in both:
@@ -42,7 +42,9 @@ def test_a_resume_waits_until_the_old_pods_and_their_group_are_gone(lab: Lab) ->
     lab.patch("jobset", "breath", RESUME)
     wait_for(lambda: "deletionTimestamp" in lab.of("podgroups", "glance")[0]["metadata"], "the old group terminates")
     lab.patch("jobset", "glance", RESUME)
+    lab.wait_looked()
     for name in both:
+        lab.run("annotate", "pod", *old[name][0], f"{TERMINATE_AFTER}=0s", "--overwrite")
         lab.wait_running(3, name)
         lab.wait_condition("PodGroupsScheduled", "AllPodGroupsScheduled", name)
         assert lab.uids("jobs", name) == old[name][1], "a Job was lost"
@@ -81,12 +83,12 @@ def test_nothing_is_resumed_into_a_group_of_someone_else(lab: Lab) -> None:
     foreign = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": {"name": group}}
     lab.apply({**foreign, "spec": {"schedulingPolicy": {"basic": {}}}})
     lab.patch("jobset", "js", RESUME)
-    assert group in lab.wait_true("Blocked")["message"]
+    lab.wait_true("Blocked", words=group)
     lab.run("label", "jobset", "js", "look=again")
-    wait_for(lambda: ("Warning", "SchedulingObjectsReconcileFailed") in lab.events(), "the event")
+    lab.wait_event("SchedulingObjectsReconcileFailed")
     (job,) = lab.of("jobs")
     assert job["spec"]["suspend"], "it was resumed, and its pods joined the group of someone else"
     assert lab.of("pods") == []
     lab.run("delete", "podgroup", group, "--wait=false")  # kubectl may take its successor for it
     lab.wait_running(2)
-    assert lab.condition("Blocked")["status"] == "False"
+    lab.wait_false("Blocked")
