@@ -252,14 +252,26 @@ def single(restarts: Sequence[int], counted: Sequence[int]) -> Mapping[str, Any]
 def test_restarts_of_single_jobs_that_do_not_count(
     status: Mapping[str, Any], features: frozenset[str], begun: int, fails: bool
 ) -> None:
-    world = World(max_restarts=1, features=features)
+    world = restarted_alone(World(max_restarts=1, features=features), status)
+    world.says(begun, 1, 1, 1).step()
+    assert bool(world.failed) is fails
+
+
+@pytest.mark.parametrize(("times", "fails"), [(2, False), (3, True)])
+def test_they_restart_the_containers_of_all_others(times: int, fails: bool) -> None:
+    world = restarted_alone(World(max_restarts=1, features=ON | {gates.RESTART_JOB}), single([1, 0], [0, 0]))
+    world.says(1, 1, 1, 1, pod_3=restarted(times)).step()
+    assert bool(world.failed) is fails
+
+
+def restarted_alone(world: World, status: Mapping[str, Any]) -> World:
+    """Its Jobs are those that were made last."""
     for index, restarts in enumerate(status.get("replicatedJobsStatus", [{}])[0].get("jobRestarts", ())):
         job = world.server.jobs[f"js-w-{index}"]
         child = msgspec.structs.replace(job.metadata.labels, job_restart_attempt=str(restarts))
         metadata = msgspec.structs.replace(job.metadata, labels=child)
         world.server.jobs[f"js-w-{index}"] = msgspec.structs.replace(job, metadata=metadata)
-    world.status(**status).says(begun, 1, 1, 1).step()
-    assert bool(world.failed) is fails
+    return world.status(**status)
 
 
 @pytest.mark.parametrize("said", ["", "x", "-1", "1.0", "1e3", " 1", "\u0663", str(INT32_MAX + 1), "9" * 5000])

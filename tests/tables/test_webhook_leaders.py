@@ -194,6 +194,10 @@ DONE = pod(phase="Succeeded")
         pytest.param((), (), job("other", completedIndexes="0"), "not exist yet", ["pods", "jobs"], id="another Job"),
         pytest.param((), (pod(node=""),), job(), "not scheduled yet", ["pods"], id="a leader that waits is not over"),
         pytest.param(
+            (), (pod(phase="Succeeded", uid="old"),), job(), "not exist yet", ["pods", "jobs"],
+            id="the leader of the Job before this one has succeeded",
+        ),
+        pytest.param(
             (), (), failure(404, "NotFound", "jobs not found", "js-w-0"), "Job js-w-0 does not exist", ["pods", "jobs"],
             id="its Job is gone",
         ),

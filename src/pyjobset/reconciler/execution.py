@@ -28,8 +28,11 @@ def execution(view: View, status: JobSetStatus) -> Execution:
     was_suspended = is_true(status.conditions, words.SUSPENDED)
     attempts, is_counted = status.execution_attempts, gates.EXECUTION_ATTEMPTS_TRACKING in view.observation.features
     if view.is_suspended:
-        # Stored before the Jobs stop: else a resume right after a crash would look like the same run.
-        return Execution(_with_start(view, status, None), is_counted and attempts is not None and not was_suspended)
+        # Stored before the Jobs stop: else a resume after a crash would look like the same run, and the time between
+        # would be held against the deadline.
+        stopped = _with_start(view, status, None)
+        has_begun = stopped != status or (is_counted and attempts is not None)
+        return Execution(stopped, has_begun and not was_suspended)
     begins = attempts is None or was_suspended
     must_be_stored = is_counted and begins
     if must_be_stored:
@@ -44,7 +47,7 @@ def restarted(view: View, status: JobSetStatus) -> JobSetStatus:
     """The status of a JobSet whose Jobs are all about to be created again."""
     if gates.EXECUTION_ATTEMPTS_TRACKING in view.observation.features:
         status = msgspec.structs.replace(status, execution_attempts=(status.execution_attempts or 0) + 1)
-    return _with_start(view, status, _now(view))
+    return _with_start(view, status, None if view.is_suspended else _now(view))
 
 
 def _with_start(view: View, status: JobSetStatus, started: str | None) -> JobSetStatus:

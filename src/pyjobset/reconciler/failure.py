@@ -31,6 +31,7 @@ from pyjobset.rules.failure_rules import (
     mismatch,
 )
 from pyjobset.rules.patterns import is_found
+from pyjobset.rules.policies import JOB_RESTARTS_MAX
 
 Result = tuple[Outcome, JobSetStatus]
 """The outcome, and the status with the restarts counted where there are any."""
@@ -96,7 +97,7 @@ def _unreadable(rule: FailurePolicyRule, message: str) -> Iterator[Reason]:
 
 
 def _follow(view: View, status: JobSetStatus, match: _Match) -> Result:
-    action = _possible(match.rule.action, view)
+    action = _possible(match, view)
     if action == FAIL:
         message = f"jobset failed due to FailJobSet failure policy action {_first(match.first)}"
         return failed(words.FAIL_JOBSET_ACTION, message), status
@@ -105,9 +106,11 @@ def _follow(view: View, status: JobSetStatus, match: _Match) -> Result:
     return _restart_jobset(view, status, match, counts=action == RESTART)
 
 
-def _possible(action: str, view: View) -> str:
-    """Single Jobs restart with the gate RestartJob only. A JobSet from before it was turned off restarts as a whole."""
-    if gates.RESTART_JOB in view.observation.features:
+def _possible(match: _Match, view: View) -> str:
+    """Single Jobs restart with the gate RestartJob only, and where the status has room for each of them. A JobSet from
+    before the gate was turned off restarts as a whole, and one that was stored without our webhooks."""
+    action, most = match.rule.action, max(child.expected.replicated_job.replicas for child in match.children)
+    if gates.RESTART_JOB in view.observation.features and most <= JOB_RESTARTS_MAX:
         return action
     return {RESTART_ONE: RESTART, RESTART_ONE_FREELY: RESTART_FREELY}.get(action, action)
 

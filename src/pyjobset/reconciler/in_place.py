@@ -19,7 +19,7 @@ from pyjobset.objects.jobset import JobSet, JobSetStatus
 from pyjobset.objects.meta import controller_of
 from pyjobset.reconciler.decision import Reason
 from pyjobset.reconciler.outcome import NOTHING, Outcome, failed
-from pyjobset.reconciler.restarts import uncounted
+from pyjobset.reconciler.restarts import uncounted, uncounted_of_jobs
 from pyjobset.reconciler.view import State, View
 
 DIGITS_MAX = len(str(template.INT32_MAX))
@@ -174,7 +174,8 @@ def _why_too_many(view: View, status: JobSetStatus, pods: Iterable[Pod], attempt
     if newest is not None and newest.number - uncounted(view, status) > policy.max_restarts:
         return f"pod {newest.pod.metadata.name} is in in-place restart attempt {newest.number}"
     busiest = max(pods, key=_restarts, default=None)
-    if busiest is not None and _restarts(busiest) > policy.max_restarts:
+    # Those of the whole JobSet make other pods; those of single Jobs restart the containers of all others.
+    if busiest is not None and _restarts(busiest) - uncounted_of_jobs(view, status) > policy.max_restarts:
         return f"a container of pod {busiest.metadata.name} restarted {_restarts(busiest)} times"
     return ""
 

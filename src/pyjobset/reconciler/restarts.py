@@ -17,10 +17,15 @@ def counted(view: View, status: JobSetStatus) -> int:
 
 
 def uncounted(view: View, status: JobSetStatus) -> int:
-    """By rules that say AndIgnoreMaxRestarts. Jobs that restarted together are as many, though one attempt: rather one
-    restart too many than one that counts and should not."""
+    """By rules that say AndIgnoreMaxRestarts."""
+    return status.restarts - status.restarts_count_towards_max + uncounted_of_jobs(view, status)
+
+
+def uncounted_of_jobs(view: View, status: JobSetStatus) -> int:
+    """Jobs that restarted together are as many, though one attempt: rather one restart too many than one that counts
+    and should not."""
     every, counted = _of_jobs(view, status)
-    return status.restarts - status.restarts_count_towards_max + every - counted
+    return every - counted
 
 
 def _of_jobs(view: View, status: JobSetStatus) -> tuple[int, int]:

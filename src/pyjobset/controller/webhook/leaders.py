@@ -17,7 +17,7 @@ from pyjobset.kube.cache import Cache
 from pyjobset.kube.client import Client
 from pyjobset.objects import labels
 from pyjobset.objects.batch import Node, Pod
-from pyjobset.objects.meta import ObjectMeta, Struct
+from pyjobset.objects.meta import ObjectMeta, Struct, controller_of
 from pyjobset.objects.names import is_dns_subdomain, is_label_value
 from pyjobset.objects.placement import LEADER_INDEX, has_finished_leader, leaders
 from pyjobset.objects.resources import JOBS, NODES, PODS, Resource
@@ -56,7 +56,10 @@ class Leaders:
         if has_finished_leader(cached) or (sibling is not None and await self._is_over(follower)):
             return sibling
         listed = await self._listed(follower)
-        if not leaders(listed) and (has_finished_leader(listed) or await self._is_over(follower)):
+        own = [
+            pod for pod in listed if _owner_uid(pod) == follower.owner_uid
+        ]  # a restart of the Job alone leaves others
+        if not leaders(listed) and (has_finished_leader(own) or await self._is_over(follower)):
             return sibling
         return chosen(follower, listed)
 
@@ -111,6 +114,11 @@ class Leaders:
 
 def _is_of_attempt(pod: Pod, follower: Placed) -> bool:
     return pod.metadata.labels.restart_attempt == follower.labels.get(labels.RESTART_ATTEMPT, "")
+
+
+def _owner_uid(pod: Pod) -> str:
+    owner = controller_of(pod.metadata.owner_references)
+    return owner.uid if owner is not None else ""
 
 
 def _first(indexes: str) -> str:
