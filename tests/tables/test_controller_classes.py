@@ -4,6 +4,8 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
+
 from pyjobset.kube.requests import Request
 from pyjobset.kube.responses import Response
 from tests.controller_world import GANG, conditions, controller, manifest, settled, until, world
@@ -35,6 +37,7 @@ def watched(server: ModelServer) -> set[str]:
     return {plural for plural, _ in server.watched}
 
 
+@pytest.mark.decision(33)
 def test_a_class_that_comes_ends_the_wait() -> None:
     async def case(server: ModelServer) -> None:
         admit(server)

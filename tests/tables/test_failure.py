@@ -12,7 +12,7 @@ from pyjobset.objects.meta import Manifest
 from pyjobset.objects.resources import JOBS
 from pyjobset.reconciler.decide import decide
 from pyjobset.reconciler.decision import Create, Decision, Delete
-from tests.builders import FEATURES, TinyServer, calls, jobset, merged, replicated_job
+from tests.builders import FEATURES, TinyServer, calls, jobset, merged, plain, replicated_job
 
 SINGLE = FEATURES | {gates.RESTART_JOB}
 
@@ -150,6 +150,45 @@ def test_only_the_failed_job_restarts_and_the_others_are_not_touched() -> None:
     assert server.jobs["js-a-0"].metadata.labels.job_restart_attempt == "0"
     assert server.jobset.status.restarts == 0
     assert not any(c.type == words.RESTARTING_JOBSET for c in server.jobset.status.conditions)
+
+
+@pytest.mark.parametrize(
+    ("action", "event", "restarting", "wire"),
+    [
+        ("RestartJobSet", "RestartJobSetFailurePolicyAction", True, {"restarts": 1, "restartsCountTowardsMax": 1}),
+        (
+            "RestartJobSetAndIgnoreMaxRestarts",
+            "RestartJobSetAndIgnoreMaxRestartsFailurePolicyAction",
+            True,
+            {"restarts": 1},
+        ),
+        (
+            "RestartJob",
+            "RestartJobFailurePolicyAction",
+            False,
+            {"jobRestarts": [0, 1], "jobRestartsCountTowardsMax": [0, 1]},
+        ),
+        (
+            "RestartJobAndIgnoreMaxRestarts",
+            "RestartJobAndIgnoreMaxRestartsFailurePolicyAction",
+            False,
+            {"jobRestarts": [0, 1]},
+        ),
+    ],
+)
+def test_restarts_are_told_in_the_words_of_the_api(
+    action: str, event: str, restarting: bool, wire: dict[str, Any]
+) -> None:
+    """One warning, the status, and of single Jobs no condition."""
+    server = running(with_rules(rule(action)))
+    server.finish("js-a-1", failed=True)
+    decision = server.step()
+    assert [(e.type, e.reason) for e in decision.events if e.reason.endswith("Action")] == [("Warning", event)]
+    stored = plain(server.jobset.status)
+    assert (words.RESTARTING_JOBSET in [c["type"] for c in stored.get("conditions", [])]) is restarting
+    (a,) = [entry for entry in stored["replicatedJobsStatus"] if entry["name"] == "a"]
+    names = ("restarts", "restartsCountTowardsMax", "jobRestarts", "jobRestartsCountTowardsMax")
+    assert {name: value for name in names if (value := a.get(name) or stored.get(name))} == wire
 
 
 @pytest.mark.decision(40)
