@@ -360,6 +360,16 @@ def test_a_suspended_jobset_waits_for_no_domain() -> None:
     decision = server.step()
     assert leaders_scheduled(decision)[:2] == ("False", "JobSetSuspended")
     assert "JobSetSuspended" not in [e.reason for e in decision.events]
+    server.jobset = msgspec.structs.replace(
+        server.jobset, spec=msgspec.structs.replace(server.jobset.spec, suspend=False)
+    )
+    while server.step().actions:
+        pass
+    early = decided(server, pod(server, A, 0, "n0"), waiting(server, B, seconds=4))
+    assert "LeaderUnschedulable" not in [e.reason for e in early.events]
+    assert early.wake_after_seconds == 6
+    late = decided(server, pod(server, A, 0, "n0"), waiting(server, B, seconds=10))
+    assert "LeaderUnschedulable" in [e.reason for e in late.events]
 
 
 def test_a_jobset_that_ceases_to_be_exclusive_waits_for_nothing() -> None:

@@ -80,7 +80,7 @@ def _waits(view: View, jobs: Sequence[tuple[str, Sequence[Pod]]]) -> Outcome:
         change = ConditionChange(words.LEADERS_SCHEDULED, "True", words.ALL_LEADERS_SCHEDULED, message)
         return Outcome(conditions=(change,)) if is_over else NOTHING
     left = SILENCE_SECONDS - max(_seconds_since(condition, view.observation.now) for condition in waiting.values())
-    if left > 0 and (stored is None or stored.status == "True"):
+    if left > 0 and (stored is None or stored.reason != words.LEADER_UNSCHEDULABLE):
         return Outcome(wake_after_seconds=left)
     job, condition = next(iter(waiting.items()))
     more = f"; {len(waiting)} of {len(tuple(_exclusive(view)))} Jobs wait" if len(waiting) > 1 else ""
