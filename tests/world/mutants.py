@@ -1,7 +1,6 @@
 """Faults that somebody could make, planted in the controller one at a time. The default run must notice each of them.
 
-A mutant changes one function of the production code. `caught_by` are the checkers that may tell of it; "World" means
-that the world did not come to rest, or was written to when it was still.
+A mutant changes one function of the production code. `caught_by` are the checkers that may tell of it.
 """
 
 from collections.abc import Callable
@@ -145,12 +144,48 @@ def _without_actions_on_what_goes(original: Any) -> Any:
     return step
 
 
+def _in_the_background(original: Any) -> Any:
+    return lambda *job, **how: replace(original(*job, **how), propagation="Background")
+
+
+def _among_old_pods(patch: pytest.MonkeyPatch) -> None:
+    _instead(job_policy, "_delete", _in_the_background)(patch)
+    _instead(job_policy, "_groups_being_emptied", lambda _: lambda *_: frozenset())(patch)
+
+
+def _one_more(original: Any) -> Any:
+    def child_jobs(jobset: Any) -> Any:
+        replicated_jobs = tuple(with_fields(r, replicas=r.replicas + 1) for r in jobset.spec.replicated_jobs)
+        return original(with_fields(jobset, spec=with_fields(jobset.spec, replicated_jobs=replicated_jobs)))
+
+    return child_jobs
+
+
+def _restarting_what_it_finds(original: Any) -> Any:
+    """Each process has its own memory of what it knows."""
+
+    def __init__(reconciler: Any, *parts: Any, **named: Any) -> None:  # noqa: N807
+        known: set[str] = set()
+
+        def decide(seen: Any) -> Decision:
+            is_new = seen.jobset.metadata.uid not in known
+            known.add(seen.jobset.metadata.uid)
+            status = seen.jobset.status
+            if is_new and seen.jobs and not status.terminal_state:
+                return Decision(status=with_fields(status, restarts=status.restarts + 1))
+            return deciding.decide(seen)
+
+        original(reconciler, *parts, **named, decide=decide)
+
+    return __init__
+
+
 def _backwards(patch: pytest.MonkeyPatch) -> None:
     waves = [wave for wave in applying.WAVES if wave != applying.DELETES]
     patch.setattr(applying, "WAVES", (applying.DELETES, *reversed(waves)))
 
 
-STUCK = ("Status", "World")
+STUCK = ("Status", "Quiet")
 
 MUTANTS: dict[str, Mutant] = {
     "restarts skip a number": Mutant(
@@ -174,31 +209,35 @@ MUTANTS: dict[str, Mutant] = {
     "old Jobs are not removed": Mutant(_nothing(deciding, "replace_jobs"), STUCK),
     "a grown Job does not grow": Mutant(_nothing(deciding, "resize_jobs"), ("Quorums", *STUCK)),
     "failed Jobs count as succeeded": Mutant(
-        _instead(deciding, "replicated_jobs_status", _failed_as_succeeded), ("Status", "Startup")
+        _instead(deciding, "replicated_jobs_status", _failed_as_succeeded), ("Status",)
     ),
-    "any quorum will do": Mutant(_instead(scheduling, "with_quorums", _quorum_of_one), ("Quorums", "Gangs")),
+    "any quorum will do": Mutant(_instead(scheduling, "with_quorums", _quorum_of_one), ("Quorums",)),
     "Jobs come before their groups": Mutant(
         _instead(job_policy, "_may_join", lambda _: lambda *_: True), ("Groups", "Gangs", "Status")
     ),
     "waves go backwards": Mutant(_backwards, ("Groups",)),
     "a failed wave stops nothing": Mutant(_instead(applying._Wave, "run", _careless), ("Groups",)),
-    "groups of everybody are ours": Mutant(
-        _instead(reconciling, "observe", _groups_of_everybody), ("Foreigners", *STUCK)
-    ),
+    "groups of everybody are ours": Mutant(_instead(reconciling, "observe", _groups_of_everybody), ("Foreigners",)),
     "who waits for a group that goes is left alone": Mutant(
         _instead(job_policy, "_stuck_groups", lambda _: lambda *_: frozenset()), STUCK
     ),
     "a group that goes keeps its quorum": Mutant(
         _instead(scheduling, "_pod_group_step", _without_actions_on_what_goes), STUCK
     ),
+    "a new gang starts among the pods of the old one": Mutant(_among_old_pods, ("Gangs",)),
+    "old pods are not waited for": Mutant(_instead(job_policy, "_delete", _in_the_background), ("Attempts",)),
+    "a Job more than the spec asks for": Mutant(_instead(view, "child_jobs", _one_more), ("Orphans",)),
+    "a new process restarts what it finds": Mutant(
+        _instead(reconciling.Reconciler, "__init__", _restarting_what_it_finds), ("Endings",)
+    ),
     "deletions are not heard of": Mutant(_instead(caching.Cache, "_apply", _deaf), ("Startup", "Orphans", *STUCK)),
     "a failed run is not repeated": Mutant(_instead(reconciling.Reconciler, "run", _forgetful), STUCK),
-    "a quiet JobSet is written to": Mutant(_deciding(_restless), STUCK),
+    "a quiet JobSet is written to": Mutant(_deciding(_restless), ("Quiet",)),
     "the end is not stored": Mutant(_deciding(_without_status_of_the_end), STUCK),
     "a Job that succeeded is replaced": Mutant(
-        _instead(deciding, "replace_jobs", _replacing_finished), ("Duplicates", *STUCK)
+        _instead(deciding, "replace_jobs", _replacing_finished), ("Duplicates",)
     ),
     "the end is not believed": Mutant(
-        lambda patch: patch.setattr(view.View, "is_finished", property(lambda _: False)), ("Terminal", *STUCK)
+        lambda patch: patch.setattr(view.View, "is_finished", property(lambda _: False)), ("Terminal",)
     ),
 }

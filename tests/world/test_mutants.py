@@ -2,7 +2,9 @@
 
 import pytest
 
+from pyjobset.simulation.checkers import ALL
 from pyjobset.simulation.chooser import Seeded
+from pyjobset.simulation.world import Checker
 from tests.world.mutants import MUTANTS
 from tests.world.worlds import play, quiet
 
@@ -21,6 +23,12 @@ def test_a_planted_fault_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -
             if told & set(mutant.caught_by):
                 return
     pytest.fail(f"not caught in {WORLDS_MAX} worlds by {', '.join(mutant.caught_by)}; others: {sorted(told)}")
+
+
+@pytest.mark.parametrize("checker", ALL, ids=lambda checker: checker.__name__)
+def test_every_checker_is_needed(checker: type[Checker]) -> None:
+    """Some planted fault has to be told of by this one, whatever the others say."""
+    assert (checker.__name__,) in [mutant.caught_by for mutant in MUTANTS.values()]
 
 
 def test_there_are_enough_planted_faults() -> None:

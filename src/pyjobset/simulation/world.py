@@ -68,6 +68,7 @@ class Checker:
 
     store: Store
     scenario: Scenario
+    storm: Storm
     report: Callable[[str], None]
 
     def __post_init__(self) -> None:
@@ -76,8 +77,11 @@ class Checker:
     def see(self, change: Change) -> None:
         """Every change, in order, after it was made."""
 
+    def rest(self) -> None:
+        """Nothing was written for a while: from now on nothing may be."""
+
     def end(self) -> None:
-        """The world is still, and nothing can go wrong any more."""
+        """The world is still, and nothing can go wrong any more. It runs no longer."""
 
 
 @dataclass
@@ -106,7 +110,11 @@ def play(
     before = random.getstate()
     random.seed(0)  # the client's jitter: the same world goes the same way each time
     try:
-        return clock.run(_World(chooser, kinds, checkers, given, crash_at).run())
+        world = _World(chooser, kinds, checkers, given, crash_at)
+        outcome = clock.run(world.run())
+        for checker in world.checkers:
+            checker.end()
+        return outcome
     finally:
         random.setstate(before)
 
@@ -122,7 +130,7 @@ class _World:
     ) -> None:
         self._choices = Choices(chooser)
         self._kinds = _some_of(self._choices) if kinds is None else kinds
-        self._checkers = checkers
+        self._made_with = checkers
         self._scenario = given or scenario(self._choices)
         self._has_replicas = faults.HANDOVER in self._kinds and self._choices.happens(REPLICAS_PERCENT, "two replicas")
         self._crash_at = list(crash_at)
@@ -135,10 +143,12 @@ class _World:
         self._storm = Storm(self._choices, self._kinds if self._has_replicas else self._kinds - {faults.HANDOVER})
         outcome = Outcome(self._scenario, server.store, self._storm)
         self._report = outcome.violations.append
-        checkers = [make(server.store, self._scenario, self._reporter(make)) for make in self._checkers]
+        self.checkers = [
+            make(server.store, self._scenario, self._storm, self._reporter(make)) for make in self._made_with
+        ]
         self._changes = outcome.changes
         server.store.listen(self._remember)
-        for checker in checkers:
+        for checker in self.checkers:
             server.store.listen(checker.see)
         workers = [Collector(server), JobController(server), Scheduler(server), Kubelet(server, self._scenario.fate)]
         for worker in workers:
@@ -152,8 +162,6 @@ class _World:
                 server.unserved.clear()
                 await script
                 await self._rest()
-                for checker in checkers:
-                    checker.end()
                 controllers.cancel()
         finally:
             for worker in workers:
@@ -301,13 +309,10 @@ class _World:
         while (left := max(begin, changes[-1].at) + STILL_SECONDS - loop.time()) > 0:
             await asyncio.sleep(left)
             if loop.time() - begin > REST_SECONDS_MAX:
-                self._report(f"World: not at rest after {REST_SECONDS_MAX:g} s; last: {changes[-1].name}")
                 return
-        seen = len(changes)
+        for checker in self.checkers:
+            checker.rest()
         await asyncio.sleep(QUIET_SECONDS if self._choices.happens(QUIET_PERCENT, "a long quiet time") else 0)
-        if len(changes) != seen:
-            late = changes[-1]
-            self._report(f"World: a quiet world was written to: {late.type} {late.name} by {late.actor}")
 
 
 def _some_of(choices: Choices) -> frozenset[str]:

@@ -3,10 +3,12 @@
 from pyjobset.simulation.checkers.attempts import Attempts
 from pyjobset.simulation.checkers.counters import Counters
 from pyjobset.simulation.checkers.duplicates import Duplicates
+from pyjobset.simulation.checkers.endings import Endings
 from pyjobset.simulation.checkers.foreigners import Foreigners
 from pyjobset.simulation.checkers.gangs import Gangs
 from pyjobset.simulation.checkers.groups import Groups
 from pyjobset.simulation.checkers.orphans import Orphans
+from pyjobset.simulation.checkers.quiet import Quiet
 from pyjobset.simulation.checkers.quorums import Quorums
 from pyjobset.simulation.checkers.startup import Startup
 from pyjobset.simulation.checkers.status import Status
@@ -17,10 +19,12 @@ ALL: tuple[type[Checker], ...] = (
     Attempts,
     Counters,
     Duplicates,
+    Endings,
     Foreigners,
     Gangs,
     Groups,
     Orphans,
+    Quiet,
     Quorums,
     Startup,
     Status,

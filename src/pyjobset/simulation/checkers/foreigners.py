@@ -14,4 +14,4 @@ class Foreigners(Checker):
         owner = reading.owner(change.old)
         name = self.store.with_uid(owner) if owner else None
         if not owner or (name is not None and name.plural != "jobsets"):
-            self.report(f"{change.actor} changes {change.name}, which is not of a JobSet")
+            self.report(f"{change.actor} changes {change.name.plural} {change.name.name}, which is not of a JobSet")

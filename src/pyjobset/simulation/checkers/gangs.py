@@ -9,8 +9,8 @@ from pyjobset.simulation.world import Checker
 
 class Gangs(Checker):
     def __post_init__(self) -> None:
-        self._first: dict[tuple[str, tuple[int, int]], tuple[float, int]] = {}
-        """When the first pod of a gang's attempt was bound, and under which quorum."""
+        self._first: dict[tuple[str, tuple[int, int]], tuple[float, int, str]] = {}
+        """When the first pod of a gang's attempt was bound, under which quorum, and the name of the group."""
         self._bound: Counter[tuple[str, tuple[int, int]]] = Counter()
 
     def see(self, change: Change) -> None:
@@ -24,7 +24,7 @@ class Gangs(Checker):
         if quorum is None or pod_group is None:
             return
         gang = (pod_group["metadata"]["uid"], (reading.attempt(change.object)[0], 0))
-        since, least = self._first.setdefault(gang, (change.at, quorum))
+        since, least, _ = self._first.setdefault(gang, (change.at, quorum, name))
         if change.at == since:
             self._bound[gang] += 1
         elif self._bound[gang] < least:
@@ -32,6 +32,6 @@ class Gangs(Checker):
             self._bound[gang] = least
 
     def end(self) -> None:
-        for gang, (_, least) in self._first.items():
+        for gang, (_, least, name) in self._first.items():
             if self._bound[gang] < least:
-                self.report(f"only {self._bound[gang]} of {least} pods of a gang were bound together")
+                self.report(f"only {self._bound[gang]} of {least} pods of {name} were bound together")

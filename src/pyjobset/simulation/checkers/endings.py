@@ -1,0 +1,55 @@
+"""The end equals that of the run without faults, where neither users nor strangers do what hangs on the moment.
+
+Half of such worlds are played a second time, without faults: about a twentieth of the time of all worlds.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pyjobset.simulation import faults
+from pyjobset.simulation.chooser import Plain
+from pyjobset.simulation.ending import ending
+from pyjobset.simulation.kubelet import FOREVER
+from pyjobset.simulation.scenario import Scenario
+from pyjobset.simulation.world import Checker, play
+
+PERCENT = 50
+OF_OTHERS = frozenset((faults.FOREIGN, faults.UNSERVED))
+"""Faults that change what there is to do. All others only take time."""
+
+
+class Endings(Checker):
+    def end(self) -> None:
+        if not is_timeless(self.scenario) or any(self.storm.seen[kind] for kind in OF_OTHERS):
+            return
+        if self.storm.choices.happens(PERCENT, "is the end compared"):
+            clean = play(Plain(), frozenset(), checkers=(), given=self.scenario)
+            for text in differences(ending(self.store), ending(clean.store)):
+                self.report(text)
+
+
+def is_timeless(scenario: Scenario) -> bool:
+    """It ends the same way however long everything takes: nothing ever ends in it, or its users only wait."""
+    return all(fate is FOREVER for fate in scenario.fates) or all(step.action == "resume" for step in scenario.steps)
+
+
+def differences(is_: Mapping[str, Any], should: Mapping[str, Any]) -> Iterator[str]:
+    """Of two endings. Where a JobSet has failed, how far its other Jobs came depends on how soon that was seen."""
+    failed = [name for name in should if name.startswith("jobsets/") and should[name][1]["terminalState"] == "Failed"]
+    for name in failed or sorted(is_.keys() | should.keys()):
+        has, wants = (_lasting(name, endings[name]) if name in endings else "nothing" for endings in (is_, should))
+        if has != wants:
+            yield f"{name} ends as {has}, without faults as {wants}"
+
+
+def _lasting(name: str, ending_: Any) -> Any:
+    """Without what a JobSet still tells of its way: a short suspension, or groups that had no time to be seen placed,
+    may have been over before the controller heard of them."""
+    if not name.startswith("jobsets/"):
+        return ending_
+    conditions, counters, suspend = ending_
+    state = counters["terminalState"]
+    conditions = [c for c in conditions if c[1] == "True" and state in (None, c[0])]
+    if state == "Failed":
+        counters = {key: value for key, value in counters.items() if key != "replicatedJobsStatus"}
+    return conditions, counters, suspend
