@@ -61,6 +61,7 @@ def make_racks(lab: Lab, number: int, nodes: int = 2, cpu: str = "4") -> None:
         lab.add_nodes(nodes, cpu=cpu, rack=f"rack-{rack}")
 
 
+@pytest.mark.decision(43)
 def test_each_job_has_a_rack_of_its_own(lab: Lab) -> None:
     """4 Jobs of 4 pods on 4 racks. A pod takes a CPU and a rack has 8, so that room alone would not keep them apart.
     The fifth Job waits, and gets the rack of the one that ends."""
@@ -99,6 +100,7 @@ def told_of_leaders(lab: Lab, name: str, status: str) -> Object:
     return condition_
 
 
+@pytest.mark.decision(42)
 def test_late_pods_are_placed_when_their_leader_is_gone(lab: Lab) -> None:
     """Index 0 is done and its pod removed. A later index and the replacement of a failed pod go beside the others; when
     no other is left, the next one leads, and all that follow are beside it."""

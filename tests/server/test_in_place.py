@@ -232,6 +232,7 @@ def test_a_failed_job_recreates_the_pods_and_the_attempts_go_on(cluster: Cluster
     assert {(pod, code) for pod, code in kubelet.exits if pod in old} == {(pod, 128 + SIGTERM) for pod in old}
 
 
+@pytest.mark.decision(41)
 def test_a_suspension_is_no_restart(cluster: Cluster, kubelet: Kubelet) -> None:
     """A JobSet that may not restart at all is suspended and resumed, in its first attempt and, where it may restart
     once, in its second."""

@@ -166,6 +166,7 @@ def stop_jobs(world: World, *names: str, active: int = 0) -> None:
         world.server.set_status(name, active=active, terminating=2 - active, startTime=None, conditions=[STOPPED])
 
 
+@pytest.mark.decision(41)
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -192,9 +193,17 @@ def test_a_suspension_is_no_restart(
     world.step()
     assert world.attempts == before, "one pod may still be running"
     stop_jobs(world)
+    world.says(None, None, None, 1, pod_0=LEAVING, pod_1=SUCCEEDED, pod_2=FAILED).step()
+    assert world.attempts == before, "so says a pod of which the watch does not show the end yet"
+    assert needs_pods(world.server.jobset, ON) is (before != after), "it wakes the JobSet when it does"
+    world.pods = None
+    world.step()
+    assert world.attempts == before, "pods cannot be seen"
+    world.says(None, None, None, 1, pod_0=LEAVING, pod_1=SUCCEEDED, pod_2=FAILED, pod_3=LEAVING)
     for _ in range(3):
         world.step()
         assert world.attempts == after
+    assert not needs_pods(world.server.jobset, ON)
     suspends(world, suspend=False)
     while world.step().actions:
         pass
@@ -216,8 +225,10 @@ def test_a_resume_before_the_jobs_have_stopped_is_no_restart_either() -> None:
     assert (decision.actions, [r.code for r in decision.reasons]) == ((), ["jobs-wait-for-old-pods"])
     stop_jobs(world)
     decision = world.step()
-    assert (decision.actions, world.attempts) == ((), (None, None)), "stored first: agents read it when they start"
+    assert [r.code for r in decision.reasons] == ["jobs-wait-for-old-pods"], "the watch of pods lags"
     world.says(0, 0, 0, 0, pod_0=LEAVING, pod_1=LEAVING, pod_2=LEAVING, pod_3=LEAVING)
+    decision = world.step()
+    assert (decision.actions, world.attempts) == ((), (None, None)), "stored first: agents read it when they start"
     assert len(world.step().actions) == 2
     assert world.attempts == (None, None)
     assert world.failed == ""
@@ -237,6 +248,7 @@ def single(restarts: Sequence[int], counted: Sequence[int]) -> Mapping[str, Any]
     return {"replicatedJobsStatus": [entry]}
 
 
+@pytest.mark.decision(41)
 @pytest.mark.parametrize(
     ("status", "features", "begun", "fails"),
     [

@@ -275,6 +275,7 @@ def leaders_scheduled(decision: Decision) -> tuple[str, str, str]:
     return found.status, found.reason, found.message
 
 
+@pytest.mark.decision(43)
 def test_a_job_that_waits_for_a_domain_is_told() -> None:
     server = running()
     pods = (pod(server, A, 0, "n0"), waiting(server, B))

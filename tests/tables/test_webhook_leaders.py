@@ -176,6 +176,7 @@ def test_what_the_caches_do_not_know_is_one_question(known: tuple[Manifest, ...]
 DONE = pod(phase="Succeeded")
 
 
+@pytest.mark.decision(42)
 @pytest.mark.parametrize(
     ("known", "listed", "stored", "expected", "questions"),
     [

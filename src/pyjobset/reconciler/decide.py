@@ -25,7 +25,7 @@ from pyjobset.reconciler.decision import Decision
 from pyjobset.reconciler.execution import execution
 from pyjobset.reconciler.failure import failure
 from pyjobset.reconciler.gangs import gangs, suspended_gangs
-from pyjobset.reconciler.in_place import after_stop, in_place, is_in_place
+from pyjobset.reconciler.in_place import after_stop, in_place, is_in_place, is_interrupted
 from pyjobset.reconciler.jobs import (
     create_jobs,
     replace_jobs,
@@ -57,11 +57,13 @@ def is_concerned(jobset: JobSet) -> bool:
 
 
 def needs_pods(jobset: JobSet, features: Features) -> bool:
-    """Only of a running JobSet: gangs, in-place restarts and exclusive placement are judged by their pods."""
+    """Of a running JobSet: gangs, in-place restarts and exclusive placement are judged by their pods. Of a suspended
+    one until the attempt is put back that was interrupted."""
+    restarts_in_place = is_in_place(jobset) and gates.IN_PLACE_RESTART in features
     if jobset.spec.suspend or jobset.status.terminal_state:
-        return False
+        return restarts_in_place and not jobset.status.terminal_state and is_interrupted(jobset.status)
     is_gang = jobset.spec.scheduling is not None and gates.WORKLOAD_AWARE_SCHEDULING in features
-    return is_gang or (is_in_place(jobset) and gates.IN_PLACE_RESTART in features) or is_exclusive(jobset)
+    return is_gang or restarts_in_place or is_exclusive(jobset)
 
 
 def needs_nodes(jobset: JobSet) -> bool:

@@ -14,13 +14,13 @@ import msgspec
 from pyjobset.objects import conditions as words
 from pyjobset.objects import features as gates
 from pyjobset.objects import template
-from pyjobset.objects.batch import Job, Pod
+from pyjobset.objects.batch import Pod
 from pyjobset.objects.jobset import JobSet, JobSetStatus
 from pyjobset.objects.meta import controller_of
 from pyjobset.reconciler.decision import Reason
 from pyjobset.reconciler.outcome import NOTHING, Outcome, failed
 from pyjobset.reconciler.restarts import uncounted, uncounted_of_jobs
-from pyjobset.reconciler.view import State, View
+from pyjobset.reconciler.view import Child, State, View
 
 DIGITS_MAX = len(str(template.INT32_MAX))
 UNFINISHED = (State.LIVE, State.FAILED)
@@ -40,36 +40,48 @@ def is_in_place(jobset: JobSet) -> bool:
     return policy is not None and policy.restart_strategy == "InPlaceRestart"
 
 
+def is_interrupted(status: JobSetStatus) -> bool:
+    """Where the Jobs are stopped: pods were in the current attempt, and it was not put back yet. Equal attempts mean
+    that it was, or that a restart was under way: the attempt after them is yet to begin."""
+    current, previous = status.current_in_place_restart_attempt, status.previous_in_place_restart_attempt
+    return current is not None and (previous is None or previous < current)
+
+
 def stops(view: View) -> bool:
-    """Pods of a suspended Job may still be there. With in-place restarts no other Job is resumed before they are gone:
-    what was said before the suspension would be taken for what is said after it."""
-    return _is_on(view) and any(c.state is State.LIVE and c.job is not None and _stops(c.job) for c in view.children)
+    """Pods of a suspended Job may still run. With in-place restarts no other Job is resumed before they are on their
+    way out: what they said before the suspension would be taken for what is said after it."""
+    return _is_on(view) and _some_stop(view)
 
 
 def after_stop(view: View, status: JobSetStatus) -> JobSetStatus:
     """The status once all Jobs have stopped after a suspension. The attempt that their pods were in is yet to begin, so
-    that a resume does not count as a restart. Where one was under way, the attempt after it is yet to begin, as it is.
+    that a resume does not count as a restart. Stored before any Job is resumed: agents read it once, when they start.
 
-    Stored before any Job is resumed: agents read it once, when they start."""
-    current, previous = status.current_in_place_restart_attempt, status.previous_in_place_restart_attempt
-    if not _is_on(view) or current is None or (previous is not None and previous >= current):
+    Where pods cannot be seen it stays: old ones would be taken for new ones."""
+    if not _is_on(view) or not is_interrupted(status) or view.observation.pods is None:
         return status
-    left = [c for c in view.children if c.state not in (State.MISSING, State.SUCCEEDED)]
-    if not left or not all(c.state is State.LIVE and c.job is not None and _is_stopped(c.job) for c in left):
+    left = [child for child in view.children if child.state not in (State.MISSING, State.SUCCEEDED)]
+    if not left or not all(_is_suspended(child) for child in left) or _some_stop(view):
         return status
+    current = status.current_in_place_restart_attempt
     last = current - 1 if current else None
     return msgspec.structs.replace(
         status, current_in_place_restart_attempt=last, previous_in_place_restart_attempt=last
     )
 
 
-def _is_stopped(job: Job) -> bool:
-    return bool(job.spec.suspend) and not _stops(job)
+def _is_suspended(child: Child) -> bool:
+    return child.state is State.LIVE and child.job is not None and bool(child.job.spec.suspend)
 
 
-def _stops(job: Job) -> bool:
-    is_unaware = job.status.start_time is not None and job.condition("Suspended") is None
-    return bool(job.spec.suspend) and (is_unaware or job.status.active > 0)
+def _some_stop(view: View) -> bool:
+    """Suspended Jobs whose controller or whose pods do not show it yet. Pods have a watch of their own."""
+    jobs = [child.job for child in view.children if _is_suspended(child) and child.job is not None]
+    if any(job.status.active or (job.status.start_time and job.condition("Suspended") is None) for job in jobs):
+        return True
+    stopped = {job.metadata.uid for job in jobs}
+    owners = (controller_of(pod.metadata.owner_references) for pod in view.observation.pods or () if pod.is_live)
+    return any(owner is not None and owner.uid in stopped for owner in owners)
 
 
 def _is_on(view: View) -> bool:
