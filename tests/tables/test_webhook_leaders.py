@@ -176,11 +176,19 @@ def test_what_the_caches_do_not_know_is_one_question(known: tuple[Manifest, ...]
 DONE = pod(phase="Succeeded")
 
 
+def named(manifest: Manifest, name: str) -> Manifest:
+    return {**manifest, "metadata": {**manifest["metadata"], "name": name, "uid": name}}
+
+
 @pytest.mark.decision(42)
 @pytest.mark.parametrize(
     ("known", "listed", "stored", "expected", "questions"),
     [
         pytest.param((DONE, pod(3)), (), job(), 3, [], id="beside one that is placed, without a question"),
+        pytest.param(
+            (DONE, named(pod(0, ""), "again")), (pod(0, ""),), job(), "not scheduled yet", ["pods"],
+            id="one that leads again is waited for",
+        ),
         pytest.param((DONE, pod(3, "")), (), job(), None, [], id="none is placed: it leads"),
         pytest.param((DONE, pod(3, phase="Failed")), (), job(), None, [], id="none that is live is placed"),
         pytest.param((pod(3),), (), job(completedIndexes="0"), 3, ["jobs"], id="the leader's pod is gone"),

@@ -7,7 +7,7 @@ has succeeded, or of the Job. Used by webhook.pods; a lookup never waits long.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from pyjobset.controller.observe import LEADERS, Caches
@@ -53,13 +53,10 @@ class Leaders:
         with suppress(NotYet):
             return chosen(follower, cached)
         sibling = self._placed_sibling(follower)
-        if has_finished_leader(cached) or (sibling is not None and await self._is_over(follower)):
+        if _has_led(cached) or (sibling is not None and await self._is_over(follower)):
             return sibling
         listed = await self._listed(follower)
-        own = [
-            pod for pod in listed if _owner_uid(pod) == follower.owner_uid
-        ]  # a restart of the Job alone leaves others
-        if not leaders(listed) and (has_finished_leader(own) or await self._is_over(follower)):
+        if not leaders(listed) and (_has_led(_of_its_job(listed, follower)) or await self._is_over(follower)):
             return sibling
         return chosen(follower, listed)
 
@@ -116,9 +113,14 @@ def _is_of_attempt(pod: Pod, follower: Placed) -> bool:
     return pod.metadata.labels.restart_attempt == follower.labels.get(labels.RESTART_ATTEMPT, "")
 
 
-def _owner_uid(pod: Pod) -> str:
-    owner = controller_of(pod.metadata.owner_references)
-    return owner.uid if owner is not None else ""
+def _of_its_job(pods: Iterable[Pod], follower: Placed) -> list[Pod]:
+    """A Job that restarts alone has the labels of the one before it."""
+    owned = ((pod, controller_of(pod.metadata.owner_references)) for pod in pods)
+    return [pod for pod, owner in owned if owner is not None and owner.uid == follower.owner_uid]
+
+
+def _has_led(pods: Sequence[Pod]) -> bool:
+    return has_finished_leader(pods) and not leaders(pods)
 
 
 def _first(indexes: str) -> str:
