@@ -165,7 +165,7 @@ def test_a_class_that_comes_makes_what_was_refused_for_it_due_and_soon_again() -
         kept.refuse([group], missing("high"), NOW)
     kept.refuse([JOB_0], QUOTA, NOW)
     all_.store(KEY, kept)
-    assert kept.lacks_class()
+    assert kept.lacks() == {"high"}
     assert all_.class_came("higher") == []
     assert all_.class_came("high") == [KEY]
     assert {r.kind: r.retry_at <= NOW for r in kept.refusals()} == {"PodGroup": True, "Job": False}
@@ -173,7 +173,7 @@ def test_a_class_that_comes_makes_what_was_refused_for_it_due_and_soon_again() -
     assert kept.wait_seconds(NOW) == 5
     kept.accept(group)
     all_.store(KEY, kept)
-    assert not kept.lacks_class()
+    assert not kept.lacks()
     assert all_.class_came("high") == []
 
 

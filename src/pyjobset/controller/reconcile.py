@@ -184,7 +184,7 @@ class _Run:
             writer = Writer(reconciler.client, reconciler.caches, jobset, is_new=reconciler.is_new(self._key, jobset))
             applied = await apply(decision, writer, memory, now=observation.now)
             reconciler.refusals.store(self._key, memory)
-            if memory.lacks_class():
+            if memory.lacks():
                 reconciler.watch_classes()
             if any(isinstance(action, Create) for action in applied.done):
                 reconciler.made_for[self._key] = jobset.metadata.uid

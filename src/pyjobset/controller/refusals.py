@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pyjobset.controller.queue import SLOW_SECONDS, nth_delay
 from pyjobset.errors import ForeignObject, Refused
 from pyjobset.objects.meta import Key
+from pyjobset.objects.resources import PRIORITY_CLASSES
 from pyjobset.reconciler.observation import Refusal
 from pyjobset.reconciler.refusals import is_due, missing_class
 
@@ -23,6 +24,10 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 Target = tuple[str, str]
 """Kind and name of an object."""
+
+
+Place = tuple[str, Target]
+"""A name of a namespace; empty for what is in none."""
 
 
 class Memory:
@@ -76,8 +81,9 @@ class Memory:
             self._tries[target] = 0
         return bool(waiting)
 
-    def lacks_class(self) -> bool:
-        return any(map(missing_class, self._refusals.values()))
+    def lacks(self) -> frozenset[str]:
+        """The PriorityClasses that were missing."""
+        return frozenset(filter(None, map(missing_class, self._refusals.values())))
 
     def taken(self) -> frozenset[Target]:
         """The names that foreign objects have."""
@@ -99,9 +105,9 @@ class Refusals:
 
     def __init__(self) -> None:
         self._memories: dict[Key, Memory] = {}
-        self._taken: dict[Key, frozenset[Target]] = {}
-        self._waiting: dict[tuple[str, Target], set[Key]] = {}
-        """Who waits for a name of a namespace. Asked at every deletion of a child, so it is not searched."""
+        self._places: dict[Key, frozenset[Place]] = {}
+        self._waiting: dict[Place, set[Key]] = {}
+        """Who waits for what. Asked at every deletion of a child, so it is not searched."""
 
     def of(self, key: Key, uid: str, generation: int) -> Memory:
         """The JobSet's memory, an empty one when there is none for this very spec. `store` keeps it."""
@@ -114,14 +120,14 @@ class Refusals:
         self.forget(key)
         if memory.refusals():
             self._memories[key] = memory
-            self._taken[key] = memory.taken()
-            for target in self._taken[key]:
-                self._waiting.setdefault((key.namespace, target), set()).add(key)
+            taken = {(key.namespace, target) for target in memory.taken()}
+            self._places[key] = frozenset(taken | {_of_class(name) for name in memory.lacks()})
+            for place in self._places[key]:
+                self._waiting.setdefault(place, set()).add(key)
 
     def forget(self, key: Key) -> None:
         self._memories.pop(key, None)
-        for target in self._taken.pop(key, ()):
-            place = (key.namespace, target)
+        for place in self._places.pop(key, ()):
             waiting = self._waiting.get(place, set())
             waiting.discard(key)
             if not waiting:
@@ -130,12 +136,18 @@ class Refusals:
     def freed(self, kind: str, namespace: str, name: str) -> list[Key]:
         """An object was deleted: the JobSets that waited for its name."""
         target = (kind, name)
-        waiting = self._waiting.get((namespace, target), ())
-        return [key for key in sorted(waiting, key=str) if self._memories[key].freed(target)]
+        return [key for key in self._who_waits((namespace, target)) if self._memories[key].freed(target)]
 
     def class_came(self, name: str) -> list[Key]:
         """A PriorityClass is there: the JobSets that were refused for want of it."""
-        return [key for key, memory in self._memories.items() if memory.has_come(name)]
+        return [key for key in self._who_waits(_of_class(name)) if self._memories[key].has_come(name)]
+
+    def _who_waits(self, place: Place) -> list[Key]:
+        return sorted(self._waiting.get(place, ()), key=str)
+
+
+def _of_class(name: str) -> Place:
+    return "", (PRIORITY_CLASSES.kind, name)
 
 
 def _refusal(target: Target, error: Refused | ForeignObject, retry_at: datetime) -> Refusal:
