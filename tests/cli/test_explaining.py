@@ -22,6 +22,7 @@ from pyjobset.objects.scheduling import PodGroup
 from tests.cli import families
 from tests.cli.clusters import GROUP, NOW, RACK, asking, event, facts, group, job, jobset, node, occupant, pods
 from tests.cli.families import FULL, NO_VICTIMS, UNSCHEDULABLE
+from tests.cli.test_explaining_domains import WAITS
 from tests.cli.test_explaining_policy import POLICY
 
 Cases = dict[str, tuple[Facts, str, list[str]]]
@@ -500,7 +501,12 @@ RUNNING: Cases = {
         "restarts, attempt 1: there is no failurePolicy, and Job js-w-0 failed", ["job-failed", "failure-policy"],
     ),
 }  # fmt: skip
-ALL = {**LIFE, **REFUSALS, **GROUPS, **ROOM, **RUNNING, **POLICY}
+DOMAINS: Cases = {
+    "all racks are taken": (
+        WAITS["all are taken"][0], "waits: no rack is free for js-w-0", ["domains-taken free-domain"],
+    ),
+}  # fmt: skip
+ALL = {**LIFE, **REFUSALS, **GROUPS, **ROOM, **RUNNING, **POLICY, **DOMAINS}
 
 
 @pytest.mark.parametrize(("seen", "headline", "codes"), ALL.values(), ids=ALL.keys())
@@ -578,6 +584,27 @@ TEXTS: dict[str, tuple[Facts, str, str]] = {
         "4 pods must be placed together, 1 exist: 3 have finished, and those do not count",
     ),
 }  # fmt: skip
+
+
+AGAIN: dict[str, tuple[Facts, str]] = {
+    "the controller asks": (named_class(priority_classes=frozenset()), "as soon as there is one"),
+    "the controller was told": (blocked(CLASS), "as soon as there is one"),
+    "the Job controller asks": (
+        facts(jobset(pod={"priorityClassName": "gold"}, scheduling=None), node(), priority_classes=frozenset()),
+        "by the Job controller, at the latest a minute after there is one",
+    ),
+    "the Job controller was told": (
+        facts(jobset(scheduling=None), job(), event(job(), CLASS), node()),
+        "by the Job controller, at the latest a minute after there is one",
+    ),
+}
+
+
+@pytest.mark.parametrize(("seen", "again"), AGAIN.values(), ids=AGAIN.keys())
+def test_when_a_class_that_is_missing_is_asked_for_again(seen: Facts, again: str) -> None:
+    found = only(seen, "priority-class-missing")
+    assert found.arguments == {"name": "gold", "again": again}
+    assert found.text.endswith(f"; it is tried again {again}")
 
 
 @pytest.mark.parametrize(("seen", "code", "text"), TEXTS.values(), ids=TEXTS.keys())

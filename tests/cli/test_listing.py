@@ -36,6 +36,12 @@ def jobset(*conditions: tuple[str, str, str], **more: Any) -> JobSet:
     return msgspec.convert(value, JobSet)
 
 
+def waiting_for_a_rack(reason: str = "LeaderUnschedulable", **more: Any) -> JobSet:
+    value = msgspec.to_builtins(jobset(("LeadersScheduled", "False", "no rack"), **more))
+    value["status"]["conditions"][0]["reason"] = reason
+    return msgspec.convert(value, JobSet)
+
+
 STATES: dict[str, tuple[JobSet, str, str]] = {
     "new": (jobset(), "Starting", ""),
     "some ready": (jobset(ready=1), "Running", ""),
@@ -47,6 +53,10 @@ STATES: dict[str, tuple[JobSet, str, str]] = {
     "being deleted": (jobset(metadata={"deletionTimestamp": "2026-11-30T11:59:00Z"}), "Terminating", ""),
     "a gang waits": (jobset(("PodGroupsScheduled", "False", "no room")), "Waiting", "no room"),
     "a gang has its place": (jobset(("PodGroupsScheduled", "True", "all"), ready=2), "Running", ""),
+    "a Job waits for a rack": (waiting_for_a_rack(), "Waiting", "no rack"),
+    "a Job waited for a rack before it was suspended": (
+        waiting_for_a_rack("JobSetSuspended", ready=1), "Running", "",
+    ),
     "blocked and waiting": (
         jobset(("PodGroupsScheduled", "False", "no room"), ("Blocked", "True", "quota")), "Waiting", "quota",
     ),

@@ -112,6 +112,18 @@ def test_what_stands_in_the_way_is_noted() -> None:
     assert view(family(blocked)).notes == ("Blocked: Job js-w-0 belongs to ReplicaSet/x",)
 
 
+def test_a_job_that_waits_for_a_domain_is_noted() -> None:
+    value = msgspec.to_builtins(jobset((conditions.LEADERS_SCHEDULED, "False", "Job js-w-0 waits for a domain")))
+    value["status"]["conditions"][0]["reason"] = conditions.LEADER_UNSCHEDULABLE
+    shown = view(family(msgspec.convert(value, JobSet), job(group=""), pod(group="")))
+    assert (shown.state, shown.notes) == ("Waiting", ("Job js-w-0 waits for a domain",))
+    value["spec"]["suspend"] = True
+    assert view(family(msgspec.convert(value, JobSet))).notes == ()
+    value["status"]["conditions"][0]["reason"] = conditions.JOBSET_SUSPENDED
+    value["spec"]["suspend"] = False
+    assert view(family(msgspec.convert(value, JobSet))).state == "Starting"
+
+
 WAITING = family(
     group(5, said=UNSCHEDULABLE),
     job("js-driver-0"),

@@ -111,7 +111,7 @@ def test_a_priority_class_that_does_not_exist(cluster: Cluster, explained: Expla
     cluster.apply(manifest("js", asking("1m", 1, priorityClassName="no-such-class"), scheduling=GANG))
     cluster.wait_true("Blocked")
     (found,) = explained.wait("priority-class-missing")["findings"]
-    assert found["arguments"] == {"name": "no-such-class"}
+    assert found["arguments"] == {"name": "no-such-class", "again": "as soon as there is one"}
     assert "no PriorityClass with name no-such-class was found" in found["evidence"][0]["says"]
 
 
@@ -147,7 +147,7 @@ def test_a_suspended_jobset_and_its_resumption(cluster: Cluster, explained: Expl
 def test_a_failed_job_with_its_exit_code(cluster: Cluster, explained: Explainer) -> None:
     cluster.apply(manifest("js", replicated_job("w", "sleep 1; exit 3")))
     cluster.wait_true("Failed")
-    found = explained.wait("job-failed")
+    found = explained.wait("job-failed", "failure-policy")
     assert found["code"] == "failed"
     assert "ended with exit code 3" in found["findings"][0]["arguments"]["exit"]
 
@@ -158,6 +158,48 @@ def test_the_second_of_two_steps(cluster: Cluster, explained: Explainer) -> None
     cluster.apply(manifest("js", first, second, scheduling={}))
     found = explained.wait("no-node-usable", "startup-waits")["findings"]
     assert found[1]["arguments"] == {"replicated_job": "v", "on": "w", "status": "Ready", "count": 0, "replicas": 1}
+
+
+def test_a_job_that_waits_for_a_domain_of_its_own(cluster: Cluster, explained: Explainer, plane: Plane) -> None:
+    key = f"example.com/island-{secrets.token_hex(3)}"
+    made = [plane.add_nodes(NodeLayout(count=1, topology={}, labels={key: name})) for name in ("a", "b")]
+    try:
+        js = manifest("js", replicated_job("w", "sleep infinity", replicas=3))
+        js["metadata"]["annotations"] = {"alpha.jobset.sigs.k8s.io/exclusive-topology": key}
+        cluster.apply(js)
+        (found,) = explained.wait("domains-taken")["findings"]
+        told = found["arguments"]
+        assert [told[name] for name in ("domains", "taken", "free", "jobs", "key")] == [2, 2, 0, 1, key]
+        assert told["holders"] == "2 by this JobSet"
+        assert "anti-affinity" in found["evidence"][0]["says"]
+        words = found["advice"][0]["command"].split()
+        label, _, value = words[words.index("--label") + 1].partition("=")
+        assert (label, value not in ("", "a", "b")) == (key, True)
+        made.append(plane.add_nodes(NodeLayout(count=1, topology={}, labels={key: value})))
+        assert explained.wait()["code"] == "running"
+    finally:
+        plane.remove_nodes([name for names in made for name in names])
+
+
+def test_a_restart_by_a_rule(cluster: Cluster, explained: Explainer) -> None:
+    """The Job that failed is gone; its failure is in its event."""
+    on_42 = {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}]}
+    job = replicated_job("w", "sleep 2; exit 42", podFailurePolicy=on_42)
+    rules = [
+        {"name": "never", "action": "FailJobSet", "onJobFailureMessagePatterns": ["exit code 3 "]},
+        {"name": "again", "action": "RestartJobSet", "onJobFailureReasons": ["PodFailurePolicy"]},
+    ]
+    cluster.apply(manifest("js", job, failurePolicy={"maxRestarts": 9, "rules": rules}))
+
+    def restarted() -> dict[str, Any]:
+        (told,) = [f for f in explained.json().get("findings", []) if f["code"] == "failure-policy"]
+        assert "event" in told["evidence"][0]["where"]
+        return dict(told)
+
+    found = wait_for(restarted, "a restart is explained by the event of the Job that is gone", 60)
+    assert "failed with exit code 42 matching FailJob rule at index 0" in found["evidence"][0]["says"]
+    assert [(r["rule"], r["matches"]) for r in found["arguments"]["rules"]] == [("never", False), ("again", True)]
+    assert found["arguments"]["outcome"] == "restarts"
 
 
 def test_a_name_that_is_not_there_ends_with_4(explained: Explainer) -> None:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Literal
 from pyjobset.cli.cluster import NOT_FOUND, age_seconds, bounded, not_installed, open_client
 from pyjobset.cli.output import note, say, table, to_json, to_yaml
 from pyjobset.cli.restarts import restarts
-from pyjobset.cli.view import own_state
+from pyjobset.cli.view import own_state, waiting_condition
 from pyjobset.errors import Refused, UsageError
 from pyjobset.objects import conditions as words
 from pyjobset.objects.jobset import JobSet
-from pyjobset.objects.meta import Struct
+from pyjobset.objects.meta import Condition, Struct
 from pyjobset.objects.resources import JOBSETS
 from pyjobset.reconciler.conditions import find
 
@@ -45,9 +45,8 @@ class Line(Struct, frozen=True):
 def line(jobset: JobSet, now: datetime) -> Line:
     counts = jobset.status.replicated_jobs_status
     ready = sum(c.ready + c.succeeded for c in counts)
-    waits = find(jobset.status.conditions, words.POD_GROUPS_SCHEDULED)
-    is_waiting = waits is not None and waits.status == "False"
-    state = own_state(jobset) or ("Waiting" if is_waiting else "Running" if ready else "Starting")
+    waits = _waits(jobset)
+    state = own_state(jobset) or ("Waiting" if waits is not None else "Running" if ready else "Starting")
     made = restarts(jobset)
     return Line(
         namespace=jobset.metadata.namespace,
@@ -58,15 +57,20 @@ def line(jobset: JobSet, now: datetime) -> Line:
         restarts=made.of_jobset + made.of_jobs,
         max_restarts=made.most,
         age_seconds=int(age_seconds(jobset, now)),
-        why=_why(jobset, is_waiting=state == "Waiting"),
+        why=_why(jobset, waits if state == "Waiting" else None),
     )
 
 
-def _why(jobset: JobSet, *, is_waiting: bool) -> str:
+def _waits(jobset: JobSet) -> Condition | None:
+    """Of gangs, or of Jobs that are placed exclusively."""
+    groups = find(jobset.status.conditions, words.POD_GROUPS_SCHEDULED)
+    return groups if groups is not None and groups.status == "False" else waiting_condition(jobset)
+
+
+def _why(jobset: JobSet, waits: Condition | None) -> str:
     conditions = jobset.status.conditions
     found = [c for type_ in _TROUBLES if (c := find(conditions, type_)) is not None and c.status == "True"]
-    if is_waiting:
-        found += [c for c in (find(conditions, words.POD_GROUPS_SCHEDULED),) if c is not None]
+    found += [waits] if waits is not None else []
     return (found[0].message or found[0].reason) if found else ""
 
 

@@ -245,9 +245,16 @@ def own_state(jobset: JobSet) -> str:
 def _jobset_state(jobset: JobSet, groups: Sequence[GroupView], pods: Sequence[Pod]) -> str:
     if own := own_state(jobset):
         return own
-    if any(group.state in ("Waiting", "Missing") for group in groups):
+    if any(group.state in ("Waiting", "Missing") for group in groups) or waiting_condition(jobset) is not None:
         return "Waiting"
     return "Running" if any(pod.status.phase in ("Running", "Succeeded") for pod in pods) else "Starting"
+
+
+def waiting_condition(jobset: JobSet) -> Condition | None:
+    """What the controller wrote of Jobs that wait for a topology domain of their own."""
+    found = next((c for c in jobset.status.conditions if c.type == conditions.LEADERS_SCHEDULED), None)
+    is_so = found is not None and (found.status, found.reason) == ("False", conditions.LEADER_UNSCHEDULABLE)
+    return found if is_so else None
 
 
 def _notes(family: Family) -> Iterable[str]:
@@ -256,6 +263,9 @@ def _notes(family: Family) -> Iterable[str]:
         condition = _true(status.conditions, type_)
         if condition is not None:
             yield f"{type_}: {condition.message or condition.reason}"
+    waits = waiting_condition(family.jobset)
+    if waits is not None and not own_state(family.jobset):
+        yield waits.message
     is_untouched = not status.conditions and not family.jobs and not status.terminal_state
     if is_untouched and family.age_seconds > UNTOUCHED_SECONDS:
         yield "no Jobs and no status yet: is the controller running?"

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from msgspec import field
+
 from pyjobset.cli.view import Family
-from pyjobset.objects import batch
+from pyjobset.objects import batch, labels
 from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.meta import Condition, ObjectMeta, Struct
 from pyjobset.objects.resources import Resource
@@ -50,7 +52,14 @@ class SchedulingGate(Struct, frozen=True):
     name: str = ""
 
 
+class PodLabels(batch.ChildLabels, frozen=True):
+    job_key: str = field(default="", name=labels.JOB_KEY)
+    priority: str = field(default="", name=labels.PRIORITY)
+    """Of a leader of exclusive placement."""
+
+
 class PodMeta(batch.ChildMeta, frozen=True):
+    labels: PodLabels = PodLabels()
     creation_timestamp: str | None = None
 
 

@@ -10,9 +10,10 @@ from shlex import quote
 
 from msgspec import UNSET
 
+from pyjobset.cli.explaining.commands import controller_log, namespace_of
 from pyjobset.cli.explaining.facts import Event, Facts
 from pyjobset.cli.explaining.reasons import Advice, Evidence, Finding, advice, finding
-from pyjobset.cli.explaining.waits import Expected, controller_log, preempted_condition
+from pyjobset.cli.explaining.waits import Expected, preempted_condition
 from pyjobset.cli.waiting import is_finished, is_waiting
 from pyjobset.objects import conditions, features, template
 from pyjobset.objects.batch import Job
@@ -38,6 +39,9 @@ _FOLLOWS = re.compile(r"is not made now: its leader (\S+) is not scheduled yet")
 """Exclusive placement: what its leader waits for is told of the leader."""
 _RENEWABLE = "suspend and resume"
 """The controller says so where the cluster keeps again what it dropped."""
+_BY_CONTROLLER = "as soon as there is one"
+_BY_JOB_CONTROLLER = "by the Job controller, at the latest a minute after there is one"
+"""Kubernetes' Job controller asks again after 1, 2, 4, up to 60 s."""
 _GATE = re.compile(r"feature gate (\w+)")
 _UNSEEN = (CLAIMS, SERVICES)
 """What the facts do not hold: a decision would make them anew."""
@@ -146,14 +150,14 @@ def suspension(facts: Facts) -> Finding:
     """Who holds a suspended JobSet: a queue, or whoever set spec.suspend."""
     queue = facts.jobset.metadata.labels.get(QUEUE_LABEL)
     if queue:
-        command = f"kubectl get workloads.kueue.x-k8s.io -n {_namespace(facts)}"
+        command = f"kubectl get workloads.kueue.x-k8s.io -n {namespace_of(facts)}"
         return finding("queued", _name(facts), (), [advice("look-at-queue", command)], queue=queue)
     return finding("suspended", _name(facts), (), [advice("resume", _patch(facts, '{"spec":{"suspend":false}}'))])
 
 
 def _patch(facts: Facts, patch: str) -> str:
     name = quote(facts.jobset.metadata.name)
-    return f"kubectl patch jobset {name} -n {_namespace(facts)} --type=merge -p {quote(patch)}"
+    return f"kubectl patch jobset {name} -n {namespace_of(facts)} --type=merge -p {quote(patch)}"
 
 
 def preemption(facts: Facts) -> Iterator[Finding]:
@@ -192,7 +196,8 @@ def _blocked(facts: Facts) -> Iterator[Finding]:
         yield from _refusals(facts, "", Evidence(_name(facts), f"condition {found.type}", found.message))
     names = {name for rj in facts.jobset.spec.replicated_jobs if (name := _class_name(rj.template))}
     if facts.priority_classes is not None and (found is None or not _CLASS.search(found.message)):
-        yield from (_class_missing(facts, name, ()) for name in sorted(names - facts.priority_classes))
+        again = _BY_CONTROLLER if facts.jobset.spec.scheduling is not None else _BY_JOB_CONTROLLER
+        yield from (_class_missing(facts, name, (), again) for name in sorted(names - facts.priority_classes))
 
 
 def _refused_pods(facts: Facts) -> Iterator[Finding]:
@@ -222,12 +227,12 @@ def _lacks_pods(job: Job) -> bool:
 
 def _refusals(facts: Facts, pods_of: str, evidence: Evidence) -> Iterator[Finding]:
     """What the API server refused, by its words. `pods_of` is the owner of the refused pods, or empty."""
-    text, namespace = evidence.says, _namespace(facts)
+    text, namespace = evidence.says, namespace_of(facts)
     about = pods_of or _name(facts)
     known = False
     for name in dict.fromkeys(_CLASS.findall(text)):
         known = True
-        yield _class_missing(facts, name, [evidence])
+        yield _class_missing(facts, name, [evidence], _BY_JOB_CONTROLLER if pods_of else _BY_CONTROLLER)
     for name in dict.fromkeys(_QUOTA.findall(text)):
         known = True
         help_ = [advice("free-quota", f"kubectl describe resourcequota {quote(name)} -n {namespace}")]
@@ -250,13 +255,12 @@ def _refusals(facts: Facts, pods_of: str, evidence: Evidence) -> Iterator[Findin
         yield finding(code, about, [evidence], [advice("correct")], object=named)
 
 
-def _class_missing(facts: Facts, name: str, evidence: Iterable[Evidence]) -> Finding:
+def _class_missing(facts: Facts, name: str, evidence: Iterable[Evidence], again: str) -> Finding:
     known = sorted(c for c in facts.priority_classes or () if not c.startswith("system-"))
     listed = ", ".join(known[:CLASSES_NAMED_MAX]) or "there is none yet"
     command = f"kubectl create priorityclass {quote(name)} --value=1000"
-    return finding(
-        "priority-class-missing", _name(facts), evidence, [advice("create-class", command, known=listed)], name=name
-    )
+    help_ = [advice("create-class", command, known=listed)]
+    return finding("priority-class-missing", _name(facts), evidence, help_, name=name, again=again)
 
 
 def _class_name(job_template: dict[str, object]) -> str:
@@ -287,7 +291,7 @@ def _terminating(facts: Facts) -> Iterator[Finding]:
 def _force(facts: Facts, pod: str) -> list[Advice]:
     if not pod:
         return [advice("wait")]
-    command = f"kubectl delete pod {quote(pod)} -n {_namespace(facts)} --force --grace-period=0"
+    command = f"kubectl delete pod {quote(pod)} -n {namespace_of(facts)} --force --grace-period=0"
     return [advice("force-pods", command)]
 
 
@@ -340,7 +344,3 @@ def _words(action: Action) -> str:
 
 def _name(facts: Facts) -> str:
     return f"JobSet {facts.jobset.metadata.name}"
-
-
-def _namespace(facts: Facts) -> str:
-    return quote(facts.jobset.metadata.namespace)

@@ -59,7 +59,7 @@ _LIFE = {
 _REFUSALS = {
     "priority-class-missing": Words(
         "the PriorityClass {name} does not exist",
-        "pods have priorityClassName {name}, and there is no such PriorityClass; it goes on by itself when there is",
+        "pods have priorityClassName {name}, and there is no such PriorityClass; it is tried again {again}",
     ),
     "quota-exceeded": Words("the quota {name} is used up", "the ResourceQuota {name} leaves no room for its objects"),
     "foreign-object": Words(
@@ -155,6 +155,11 @@ _ROOM = {
     "topology-label-missing": Words(
         "no node has the label {key}",
         "its {quorum:pod} must be on nodes with the same {key}, and none of {nodes:node} has that label",
+    ),
+    "domains-taken": Words(
+        "no {label} is free for {job}",
+        "{jobs:Job waits|Jobs wait} for a {label} without other such Jobs: of {domains:domain} of {key}, {taken} are "
+        "taken ({holders}){rest}",
     ),
     "pod-too-large": Words(
         "a pod is larger than any node",
@@ -257,6 +262,7 @@ ADVICE: Mapping[str, str] = {
     "lower-request": "or ask for at most {largest} {scarce} in a pod",
     "label-nodes": "label the nodes: those that are close to each other get the same value",
     "add-labelled-nodes": "or add nodes that have the label",
+    "free-domain": "wait until a Job that has one ends, or add nodes with another value of {key}",
     "open-nodes": "remove the cordon or taint, set the label, or add a toleration to the pods",
     "wait-for-others": "or wait for other pods to end: {holders} have most of it",
     "never-fits": "waiting alone does not help: without all other pods, {exactness}{fit_empty} fit",

@@ -11,11 +11,12 @@ from datetime import datetime
 from math import ceil, sqrt
 from shlex import quote
 
+from pyjobset.cli.explaining.commands import controller_log, namespace_of, nodes_command
+from pyjobset.cli.explaining.domains import domains_wait
 from pyjobset.cli.explaining.facts import Facts, Pod
 from pyjobset.cli.explaining.reasons import Advice, Evidence, Finding, advice, finding
 from pyjobset.cli.explaining.room import MoreNodes, Need, Place, Room, places, requests, room, shape
 from pyjobset.cli.waiting import is_bound, is_waiting, quorum, scheduler_message, topology, unscheduled
-from pyjobset.localplane.options import TOPOLOGY_KEYS
 from pyjobset.objects import conditions
 from pyjobset.objects.batch import Job
 from pyjobset.objects.jobset import JobSet
@@ -117,7 +118,7 @@ def _slow_jobs(facts: Facts) -> Iterator[Finding]:
         seconds = int((facts.now - datetime.fromisoformat(started)).total_seconds())
         if job.status.active < wanted and seconds > SLOW_SECONDS:
             name = job.metadata.name
-            over = advice("start-job-over", f"kubectl delete job {quote(name)} -n {_namespace(facts)}")
+            over = advice("start-job-over", f"kubectl delete job {quote(name)} -n {namespace_of(facts)}")
             counts = {"wanted": wanted, "active": job.status.active}
             yield finding("job-lacks-pods", f"Job {name}", (), [over, advice("back-off-per-index")], **counts)
 
@@ -170,7 +171,7 @@ def _incomplete(facts: Facts, members: _Members) -> Finding | None:
     finished = sum(p.status.phase == "Succeeded" for p in members.pods)
     if finished and members.expected.pods - finished < members.quorum:
         owner = next((j.metadata.name for j in members.jobs if j.status.succeeded), members.jobs[0].metadata.name)
-        over = advice("start-job-over", f"kubectl delete job {quote(owner)} -n {_namespace(facts)}")
+        over = advice("start-job-over", f"kubectl delete job {quote(owner)} -n {namespace_of(facts)}")
         counts = {"quorum": members.quorum, "existing": existing, "finished": finished}
         return finding("pods-finished", members.about, (), [over], **counts)
     slow = [
@@ -179,7 +180,7 @@ def _incomplete(facts: Facts, members: _Members) -> Finding | None:
         if j.status.active < j.parallelism and (j.status.failed or _was_preempted(facts, members))
     ]
     if slow:
-        over = advice("start-job-over", f"kubectl delete job {quote(slow[0].metadata.name)} -n {_namespace(facts)}")
+        over = advice("start-job-over", f"kubectl delete job {quote(slow[0].metadata.name)} -n {namespace_of(facts)}")
         counts = {"quorum": members.quorum, "existing": existing}
         return finding("pods-back-off", members.about, (), [over, advice("back-off-per-index")], **counts)
     refused = {event.involved_object.uid for event in facts.events}
@@ -231,7 +232,7 @@ def _no_room(facts: Facts, members: _Members, cluster: Cluster) -> Finding | Non
         return None
     if not cluster.places:
         more = MoreNodes(1, {"cpu": "4", "memory": "16Gi"}, {})
-        help_ = [advice("add-nodes", _nodes_command(facts, more), count=1, size="room for a pod")]
+        help_ = [advice("add-nodes", nodes_command(facts, more), count=1, size="room for a pod")]
         return finding("no-nodes", members.about, _evidence(members), help_)
     found = cluster.room(_need(members, cluster))
     evidence = _evidence(members)
@@ -240,13 +241,15 @@ def _no_room(facts: Facts, members: _Members, cluster: Cluster) -> Finding | Non
         help_ = [advice("label-nodes", f"kubectl label node NODE {quote(exclusive)}=VALUE")]
         counts = {"quorum": len(members.waiting), "nodes": len(cluster.places)}
         return finding("topology-label-missing", members.about, evidence, help_, key=exclusive, **counts)
+    if taken := domains_wait(facts, members.waiting, cluster.places):
+        return taken
     if found.fit >= members.needed:
         return None
     if members.key and not found.labelled:
         help_ = [advice("label-nodes", f"kubectl label node NODE {quote(members.key)}=VALUE")]
         if facts.is_simulated and found.more is not None:
             value = f"{members.key.rpartition('/')[2]}-0"
-            command = _nodes_command(facts, replace(found.more, labels={**found.more.labels, members.key: value}))
+            command = nodes_command(facts, replace(found.more, labels={**found.more.labels, members.key: value}))
             help_.append(advice("add-labelled-nodes", command))
         return finding(
             "topology-label-missing", members.about, evidence, help_,
@@ -314,7 +317,7 @@ def _not_looked_at(facts: Facts, members: _Members, cluster: Cluster) -> Finding
     if not cluster.is_known:
         return finding("unschedulable", members.about, evidence, needed=members.needed)
     if any(_UNBOUND in e.says for e in evidence):
-        help_ = [advice("make-volume", f"kubectl describe pvc -n {_namespace(facts)}")]
+        help_ = [advice("make-volume", f"kubectl describe pvc -n {namespace_of(facts)}")]
         return finding("claims-unbound", members.about, evidence, help_)
     is_counted = all(each.is_counted for each, _ in _need(members, cluster).shapes)
     if is_counted and _is_counted(scheduler_message(members.waiting)):
@@ -375,22 +378,8 @@ def _add(facts: Facts, found: Room, code: str) -> Iterator[Advice]:
         [*(f"{value} {name}" for name, value in found.more.resources.items() if name != "pods"),
          *(f"the label {k}={v}" for k, v in found.more.labels.items())]
     )  # fmt: skip
-    command = _nodes_command(facts, found.more)
+    command = nodes_command(facts, found.more)
     yield advice(code, command, count=found.more.count, size=size)
-
-
-def _nodes_command(facts: Facts, more: MoreNodes) -> str:
-    """For the local plane."""
-    flags = {key: name for name, key in TOPOLOGY_KEYS.items()}
-    words = ["jobset", "nodes", "add", "--count", str(more.count)]
-    for name, value in more.resources.items():
-        if name in ("cpu", "memory"):
-            words += [f"--{name}", value]
-        elif name != "pods":
-            words += ["--resource", f"{name}={value}"]
-    for key, value in more.labels.items():
-        words += [f"--{flags[key]}", value] if key in flags else ["--label", f"{key}={value}"]
-    return facts.of_plane(*words)
 
 
 def _barred(found: Room) -> str:
@@ -412,16 +401,7 @@ def _holders(facts: Facts, resource: str) -> str:
 
 def _describe(facts: Facts, members: _Members) -> Advice:
     pod = members.waiting[0].metadata.name
-    return advice("describe", f"kubectl describe pod {quote(pod)} -n {_namespace(facts)}")
-
-
-def controller_log(facts: Facts) -> Advice:
-    """Also for what is no matter of groups."""
-    return advice("look-at-controller", facts.of_plane("jobset", "logs", "controller"))
-
-
-def _namespace(facts: Facts) -> str:
-    return quote(facts.jobset.metadata.namespace)
+    return advice("describe", f"kubectl describe pod {quote(pod)} -n {namespace_of(facts)}")
 
 
 def _age_seconds(pods: Sequence[Pod], now: datetime) -> float:
