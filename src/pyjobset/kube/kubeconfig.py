@@ -129,7 +129,8 @@ def choose(paths: Iterable[Path], context: str | None) -> Choice:
     known = "it has " + (", ".join(sorted(contexts)) or "none")
     wanted = context or current
     if not wanted:
-        raise UsageError(f"{origin}: no current-context is set", hint=f"name a context: {known}")
+        hint = f"name a context: {known}" if contexts else "it has no contexts at all: is it the right file?"
+        raise UsageError(f"{origin}: no current-context is set", hint=hint)
     if wanted not in contexts:
         raise UsageError(f"{origin}: there is no context {wanted!r}", hint=known)
     chosen = contexts[wanted]
@@ -180,7 +181,7 @@ def _read(path: Path) -> _File:
     try:
         return msgspec.convert(loaded if loaded is not None else {}, _File)
     except msgspec.ValidationError as error:
-        raise UsageError(f"kubeconfig {path} is malformed: {error}") from None
+        raise UsageError(f"kubeconfig {path} is malformed: {error}", hint="is it the right file?") from None
 
 
 def _located_cluster(cluster: Cluster, base: Path) -> Cluster:
