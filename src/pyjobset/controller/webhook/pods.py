@@ -127,10 +127,8 @@ async def _follow(request: Request, pod: Placed, lookup: Lookup) -> Response:
 
 
 async def _verdict(request: Request, pod: Placed, lookup: Lookup) -> Response:
-    has_selector, no_selector = (
-        pod.topology in (pod.spec.node_selector or {}),
-        f"it has no node selector {pod.topology}",
-    )
+    has_selector = pod.topology in (pod.spec.node_selector or {})
+    no_selector = f"it has no node selector {pod.topology}"
     why_not = _why_not(pod) or ("" if has_selector or not _terms(pod) else no_selector)
     if why_not:
         return _refused(request, pod, why_not)
