@@ -12,11 +12,9 @@ from hypothesis.errors import NoSuchExample
 
 from pyjobset.simulation.chooser import Answer, Chooser, Recorded, Replayed
 from pyjobset.simulation.world import Outcome
-from tests.world.worlds import play
+from tests.world.worlds import Tally, play
 
-SETTINGS = settings(
-    deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck), print_blob=False
-)
+SETTINGS = settings(deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
 ANSWERS_MAX = 300
 """Drawn for a world; to what is asked after them, the plain case. Most worlds ask less."""
 
@@ -33,16 +31,16 @@ class World:
 
 
 class Drawn:
-    """Numbers from 0 to 99, one a question. A smaller one is a plainer answer."""
+    """A byte for each question. A smaller one is a plainer answer."""
 
     def __init__(self, numbers: Iterable[int]) -> None:
         self._numbers = iter(numbers)
 
     def index(self, count: int, _what: str, /) -> int:
-        return next(self._numbers, 0) * count // 100
+        return next(self._numbers, 0) * count // 256
 
-    def happens(self, percent: int, _what: str, /) -> bool:
-        return next(self._numbers, 0) >= 100 - percent
+    def happens(self, percent: int, what: str, /) -> bool:
+        return self.index(100, what) >= 100 - percent
 
 
 def played(chooser: Chooser) -> World:
@@ -54,7 +52,20 @@ def played(chooser: Chooser) -> World:
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
     size = draw(st.integers(0, ANSWERS_MAX))
-    return played(Drawn(draw(st.lists(st.integers(0, 99), min_size=size, max_size=size))))
+    return played(Drawn(draw(st.binary(min_size=size, max_size=size))))
+
+
+def first_bad(most: int, tally: Tally) -> World | None:
+    """The first of so many drawn worlds that ends badly. It is not shrunk: `shrunk` knows better what can go."""
+
+    def is_bad(world: World) -> bool:
+        tally.add(world.outcome)
+        return bool(world.outcome.violations)
+
+    try:
+        return find(worlds(), is_bad, settings=settings(SETTINGS, max_examples=most, phases=(Phase.generate,)))
+    except NoSuchExample:
+        return None
 
 
 def shrunk(answers: Sequence[Answer]) -> World:
