@@ -13,6 +13,8 @@ from pyjobset.cli.tree import show_changes
 from pyjobset.cli.view import Family, view
 from pyjobset.errors import NotFound, Refused, Unavailable
 from pyjobset.kube.client import Client
+from pyjobset.kube.requests import Request
+from pyjobset.kube.responses import Response
 from pyjobset.localplane.state import STATE
 from pyjobset.simulation.clock import run
 from tests.model_server import ModelServer, failure
@@ -87,6 +89,53 @@ def test_a_name_that_is_not_there(name: str, namespace: str, hint: str) -> None:
     with pytest.raises(NotFound) as error:
         fetched(server, name, namespace)
     assert error.value.message == f"JobSet {namespace}/{name} not found"
+    assert error.value.hint == hint
+
+
+LIST = 'jobsets.jobset.x-k8s.io is forbidden: User "u" cannot list resource "jobsets" in API group "jobset.x-k8s.io"'
+
+
+@pytest.mark.parametrize(
+    ("may_list", "hint"),
+    [("all", "there is one in namespace other: -n other"), ("its own", "did you mean jss?"), ("nothing", "")],
+)
+def test_a_name_that_is_not_there_for_who_may_not_look_everywhere(may_list: str, hint: str) -> None:
+    """That a list is forbidden is no news: it was only to help."""
+
+    def before(request: Request, plural: str) -> Response | None:
+        is_list, is_own = request.path.endswith("/jobsets"), "/namespaces/" in request.path
+        is_allowed = not is_list or may_list == "all" or (may_list == "its own" and is_own)
+        return None if is_allowed or plural != "jobsets" else failure(403, "Forbidden", LIST)
+
+    server = ModelServer(before=before)
+    put(server, "jobsets", "jss", spec={})
+    server.put("jobsets", {"metadata": {"name": "js", "namespace": "other"}, "spec": {}})
+    with pytest.raises(NotFound) as error:
+        fetched(server)
+    assert (error.value.message, error.value.hint) == ("JobSet ns/js not found", hint)
+
+
+@pytest.mark.parametrize(
+    ("message", "hint"),
+    [
+        (
+            (
+                'jobsets.jobset.x-k8s.io "js" is forbidden: User "u" cannot get resource "jobsets" in API group '
+                '"jobset.x-k8s.io" in the namespace "ns"'
+            ),
+            "ask for that right: kubectl auth can-i get jobsets.jobset.x-k8s.io -n ns says no",
+        ),
+        (LIST, "ask for that right: kubectl auth can-i list jobsets.jobset.x-k8s.io --all-namespaces says no"),
+        (
+            'pods is forbidden: User "u" cannot list resource "pods" in API group "" in the namespace "ns"',
+            "ask for that right: kubectl auth can-i list pods -n ns says no",
+        ),
+        ("exceeded quota: small", "as it was"),
+    ],
+)
+def test_a_right_that_is_missing(message: str, hint: str) -> None:
+    with pytest.raises(Refused) as error, hinting(None):
+        raise Refused(message, code=403, hint="as it was")
     assert error.value.hint == hint
 
 

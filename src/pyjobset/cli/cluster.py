@@ -6,6 +6,7 @@ local plane's. `fetch` reads a JobSet and its children once, `follow` again at e
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncGenerator, Container, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
@@ -36,6 +37,11 @@ SETTLE_SECONDS = 0.1
 """Changes come in bursts: one picture for all that arrive within this time."""
 READ_SECONDS = 15.0
 """For all that one answer to a person needs."""
+_RIGHT = re.compile(
+    r'cannot (?P<verb>[a-z]+) resource "(?P<resource>[a-z./]+)" in API group "(?P<group>[a-z0-9.-]*)"'
+    r'(?: in the namespace "(?P<namespace>[a-z0-9-]+)")?'
+)
+"""The API server's words for a right that is missing."""
 LOOK_AGAIN_SECONDS = 5.0
 """Without any change: time itself is news where nothing happens to a new JobSet."""
 
@@ -75,12 +81,20 @@ def plane_flag(directory: Path) -> str:
 
 @contextmanager
 def hinting(kubeconfig: str | None) -> Iterator[None]:
-    """Says what to do about a cluster that does not answer."""
+    """Says what to do about a cluster that does not answer, and about a right that is missing."""
     try:
         yield
     except Unavailable as error:
         if not error.hint or plane_of(kubeconfig) is not None:
             error.hint = _hint(kubeconfig)
+        raise
+    except Refused as error:
+        if right := _RIGHT.search(error.message):
+            verb, resource, group, place = right["verb"], right["resource"], right["group"], right["namespace"]
+            where = f"-n {place}" if place else "--all-namespaces"
+            error.hint = (
+                f"ask for that right: kubectl auth can-i {verb} {resource}{'.' * bool(group)}{group} {where} says no"
+            )
         raise
 
 
@@ -191,7 +205,9 @@ def _controlled(items: Iterable[Owned], uids: Container[str]) -> tuple[Owned, ..
 async def _not_found(client: "Client", namespace: str, name: str) -> Refused:
     if not await client.serves(JOBSETS.api_version, JOBSETS.plural):
         return not_installed()
-    everywhere = await client.list(JOBSETS)
+    everywhere = await _visible(client, namespace)
+    if everywhere is None:
+        return NotFound(f"JobSet {namespace}/{name} not found", code=NOT_FOUND, reason="NotFound")
     here = [j.metadata.name for j in everywhere if j.metadata.namespace == namespace]
     others = sorted({j.metadata.namespace for j in everywhere if j.metadata.name == name})
     near = get_close_matches(name, here, n=3, cutoff=0.4)
@@ -204,6 +220,14 @@ async def _not_found(client: "Client", namespace: str, name: str) -> Refused:
             f"namespace {namespace} has {', '.join(sorted(here)[:10])}" if here else f"namespace {namespace} has none"
         )
     return NotFound(f"JobSet {namespace}/{name} not found", code=NOT_FOUND, reason="NotFound", hint=hint)
+
+
+async def _visible(client: "Client", namespace: str) -> list[JobSet] | None:
+    """The JobSets that the person may list: of all namespaces, else of this one. None: not even these."""
+    for where in (None, namespace):
+        with suppress(Refused):
+            return await client.list(JOBSETS, where)
+    return None
 
 
 def not_installed() -> Refused:
