@@ -78,6 +78,8 @@ def test_a_cluster_without_the_scheduling_api() -> None:
     ("name", "namespace", "hint"),
     [
         ("jss", "ns", "did you mean js?"),
+        ("JS", "ns", "did you mean js?"),
+        ("j" * 100_000, "ns", "namespace ns has js"),
         ("js", "other", "there is one in namespace ns: -n ns"),
         ("unlike", "ns", "namespace ns has js"),
         ("unlike", "empty", "namespace empty has none"),

@@ -117,6 +117,8 @@ def test_it_is_something_else(what: Facts, code: str) -> None:
 def test_what_helps_on_a_local_plane() -> None:
     (found,) = explain(seen(leader(), others=TAKEN)).findings
     assert [a.command for a in found.advice] == ["jobset nodes add --count 1 --cpu 4 --memory 16Gi --rack rack-3"]
+    (found,) = explain(seen(leader(selector={"pool": "x"}), *racks(pool="x"), others=TAKEN)).findings
+    assert found.advice[0].command.endswith(" --label pool=x --rack rack-3")
     (found,) = explain(seen(leader(), *racks(type="real"), others=TAKEN)).findings
     assert [a.command for a in found.advice] == [""]
 

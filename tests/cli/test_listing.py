@@ -165,6 +165,8 @@ def test_jobset_is_not_installed(run: Run, server: ModelServer) -> None:
         (["tree", "a", "-A"], "-A is for a list, and a is one JobSet"),
         (["explain", "a", "-A"], "-A is for a list, and a is one JobSet"),
         (["tree", "-A", "-n", "x"], "-A is for all namespaces, and -n x for one"),
+        (["tree", "ns/js"], "'ns/js' is no name of a JobSet"),
+        (["explain", "jobset/js"], "'jobset/js' is no name of a JobSet"),
         (["tree", "--watch"], "--watch needs the name of a JobSet"),
     ],
 )
@@ -173,3 +175,18 @@ def test_what_cannot_be_meant(run: Run, server: ModelServer, words: list[str], s
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith(f"error: {said}\nhint: ")
     assert server.calls == []
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("ns/js", "js -n ns"),
+        ("jobset/js", "js"),
+        ("JobSets/js", "js"),
+        ("jobset.jobset.x-k8s.io/js", "js"),
+        ("a b/js", "js -n 'a b'"),
+        ("../js", "js -n .."),
+    ],
+)
+def test_a_name_as_other_programs_print_it(run: Run, server: ModelServer, name: str, hint: str) -> None:
+    assert run("tree", name).err.endswith(f"\nhint: give the name alone: {hint}\n")

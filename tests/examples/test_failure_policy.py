@@ -98,7 +98,7 @@ def test_what_people_see_of_the_rules(default: Shell, plane: Plane, capsys: pyte
     def state() -> str:
         return default.run("kubectl get jobset rules -n default -o jsonpath={.status.terminalState}")
 
-    wait_for(lambda: state() == "Failed", "the restarts are used up", 90)
+    wait_for(lambda: state() == "Failed", "the restarts are used up")
     capsys.readouterr()
     assert main(["explain", "rules", *cluster]) == 0
     said = capsys.readouterr().out
@@ -128,7 +128,7 @@ def test_what_people_see_of_a_single_job(default: Shell, plane: Plane, capsys: p
         assert not re.search(r"Job restart-job-steady-\d.*(alone|attempt)", text), text
         return True
 
-    wait_for(has_restarted, "flaky is created again", 60)
+    wait_for(has_restarted, "flaky is created again")
     said = shown("explain")
     assert "rule alone (rules[0]) matches Job restart-job-flaky-0 (RestartJob): restart 1 of 2; that Job alone" in said
     assert "so far 1 restart of a single Job (1 of max 2), 1 left [restarted]" in said

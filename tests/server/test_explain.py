@@ -2,7 +2,6 @@
 
 import json
 import os
-import secrets
 import signal
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import pytest
 from pyjobset.localplane.options import NodeLayout
 from pyjobset.localplane.plane import Plane
 from tests.server.plane import PATIENCE_SECONDS, Kubectl, MakePlane, wait_for
-from tests.server.scheduling.lab import OWN, Lab
+from tests.server.scheduling.lab import OWN, RACK, Lab
 from tests.server.test_controller import Cluster, manifest, replicated_job
 
 GANG: dict[str, Any] = {"schedulingPolicy": {"gang": {}}}
@@ -161,25 +160,24 @@ def test_the_second_of_two_steps(cluster: Cluster, explained: Explainer) -> None
     assert found[1]["arguments"] == {"replicated_job": "v", "on": "w", "status": "Ready", "count": 0, "replicas": 1}
 
 
-def test_a_job_that_waits_for_a_domain_of_its_own(cluster: Cluster, explained: Explainer, plane: Plane) -> None:
-    key = f"example.com/island-{secrets.token_hex(3)}"
-    made = [plane.add_nodes(NodeLayout(count=1, topology={}, labels={key: name})) for name in ("a", "b")]
-    try:
-        js = manifest("js", replicated_job("w", "sleep infinity", replicas=3))
-        js["metadata"]["annotations"] = {"alpha.jobset.sigs.k8s.io/exclusive-topology": key}
-        cluster.apply(js)
-        (found,) = explained.wait("domains-taken")["findings"]
-        told = found["arguments"]
-        assert [told[name] for name in ("domains", "taken", "free", "jobs", "key")] == [2, 2, 0, 1, key]
-        assert told["holders"] == "2 by this JobSet"
-        assert "anti-affinity" in found["evidence"][0]["says"]
-        words = found["advice"][0]["command"].split()
-        label, _, value = words[words.index("--label") + 1].partition("=")
-        assert (label, value not in ("", "a", "b")) == (key, True)
-        made.append(plane.add_nodes(NodeLayout(count=1, topology={}, labels={key: value})))
-        assert explained.wait()["code"] == "running"
-    finally:
-        plane.remove_nodes([name for names in made for name in names])
+def test_a_job_that_waits_for_a_domain_of_its_own(lab: Lab, explained: Explainer) -> None:
+    racks = [f"{lab.namespace}-{n}" for n in range(3)]
+    for rack in racks[:2]:
+        lab.add_nodes(1, cpu="2", rack=rack)
+    js = manifest("js", lab.job("w", replicas=3))
+    js["metadata"]["annotations"] = {"alpha.jobset.sigs.k8s.io/exclusive-topology": RACK}
+    lab.apply(js)
+    (found,) = explained.wait("domains-taken")["findings"]
+    told = found["arguments"]
+    assert [told[name] for name in ("domains", "taken", "free", "jobs", "key")] == [2, 2, 0, 1, RACK]
+    assert told["holders"] == "2 by this JobSet"
+    assert "anti-affinity" in found["evidence"][0]["says"]
+    words = found["advice"][0]["command"].split()
+    labels = dict(word.split("=") for word, flag in zip(words[1:], words, strict=False) if flag == "--label")
+    assert labels[OWN] == lab.namespace
+    assert labels[RACK] not in racks
+    lab.add_nodes(1, cpu="2", rack=racks[2])
+    explained.wait(state="running")
 
 
 def test_a_restart_by_a_rule(cluster: Cluster, explained: Explainer) -> None:
@@ -197,7 +195,7 @@ def test_a_restart_by_a_rule(cluster: Cluster, explained: Explainer) -> None:
         assert "event" in told["evidence"][0]["where"]
         return dict(told)
 
-    found = wait_for(restarted, "a restart is explained by the event of the Job that is gone", 60)
+    found = wait_for(restarted, "a restart is explained by the event of the Job that is gone")
     assert "failed with exit code 42 matching FailJob rule at index 0" in found["evidence"][0]["says"]
     assert [(r["rule"], r["matches"]) for r in found["arguments"]["rules"]] == [("never", False), ("again", True)]
     assert found["arguments"]["outcome"] == "restarts"

@@ -37,6 +37,7 @@ SETTLE_SECONDS = 0.1
 """Changes come in bursts: one picture for all that arrive within this time."""
 READ_SECONDS = 15.0
 """For all that one answer to a person needs."""
+_NAME_LENGTH_MAX = 63
 _RIGHT = re.compile(
     r'cannot (?P<verb>[a-z]+) resource "(?P<resource>[a-z./]+)" in API group "(?P<group>[a-z0-9.-]*)"'
     r'(?: in the namespace "(?P<namespace>[a-z0-9-]+)")?'
@@ -210,7 +211,7 @@ async def _not_found(client: "Client", namespace: str, name: str) -> Refused:
         return NotFound(f"JobSet {namespace}/{name} not found", code=NOT_FOUND, reason="NotFound")
     here = [j.metadata.name for j in everywhere if j.metadata.namespace == namespace]
     others = sorted({j.metadata.namespace for j in everywhere if j.metadata.name == name})
-    near = get_close_matches(name, here, n=3, cutoff=0.4)
+    near = get_close_matches(name.lower()[:_NAME_LENGTH_MAX], here, n=3, cutoff=0.4)
     if others:
         hint = f"there is one in namespace {others[0]}: -n {others[0]}"
     elif near:

@@ -6,6 +6,7 @@ Whether a JobSet waits its controller has written on it; `tree NAME` looks at it
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from shlex import quote
 from typing import TYPE_CHECKING, Literal
 
 from pyjobset.cli.cluster import NOT_FOUND, age_seconds, bounded, not_installed, open_client
@@ -139,5 +140,9 @@ def check_words(name: str | None, *, everywhere: bool, namespace: str) -> None:
     """Raises UsageError for what cannot be meant together."""
     if everywhere and name is not None:
         raise UsageError(f"-A is for a list, and {name} is one JobSet", hint="give its namespace with -n")
+    if name is not None and "/" in name:
+        kind, _, last = name.rpartition("/")
+        place = "" if kind.partition(".")[0].lower() in ("jobset", "jobsets") else f" -n {quote(kind)}"
+        raise UsageError(f"{name!r} is no name of a JobSet", hint=f"give the name alone: {quote(last)}{place}")
     if everywhere and namespace:
         raise UsageError(f"-A is for all namespaces, and -n {namespace} for one", hint="give one of them")

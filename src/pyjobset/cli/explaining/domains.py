@@ -37,7 +37,7 @@ def domains_wait(facts: Facts, waiting: Sequence[Pod], places: Sequence[Place]) 
         "domains-taken",
         f"Job {owner.name}" if owner is not None else f"Pod {first.metadata.name}",
         _evidence(facts, first),
-        [advice("free-domain", _more(facts, key, domains, places), key=key)],
+        [advice("free-domain", _more(facts, first, domains, places), key=key)],
         job=owner.name if owner is not None else first.metadata.name,
         jobs=len(alike),
         key=key,
@@ -94,8 +94,9 @@ def _evidence(facts: Facts, leader: Pod) -> list[Evidence]:
     return told
 
 
-def _more(facts: Facts, key: str, domains: Sequence[Domain], places: Sequence[Place]) -> str:
-    """A domain as large as most are, of nodes as large as most are."""
+def _more(facts: Facts, leader: Pod, domains: Sequence[Domain], places: Sequence[Place]) -> str:
+    """A domain as large as most are, of nodes as large as most are, that the leader selects."""
+    key = _topology(leader)
     names = {place.node.metadata.labels.get(key, "") for place in places}
     stem = key.rpartition("/")[2]
     name = next(name for n in range(len(names) + 1) if (name := f"{stem}-{n}") not in names)
@@ -105,4 +106,6 @@ def _more(facts: Facts, key: str, domains: Sequence[Domain], places: Sequence[Pl
         if key in place.node.metadata.labels
     )
     count = Counter(domain.nodes for domain in domains).most_common(1)[0][0]
-    return nodes_command(facts, MoreNodes(count, dict(sizes.most_common(1)[0][0]), {key: name}))
+    return nodes_command(
+        facts, MoreNodes(count, dict(sizes.most_common(1)[0][0]), {**leader.spec.node_selector, key: name})
+    )
