@@ -1,5 +1,6 @@
 """What explain says of failed Jobs and restarts: which rule decides, what each was compared with, and what follows."""
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -13,7 +14,8 @@ from pyjobset.objects import conditions as words
 from pyjobset.objects.batch import Job
 from pyjobset.objects.jobset import JobSet
 from tests.cli import families
-from tests.cli.clusters import facts
+from tests.cli.clusters import asking, facts
+from tests.cli.clusters import node as at_node
 
 AT = "2026-11-30T11:30:00Z"
 EXIT_42 = "Container c for pod ns/js-w-0-0 failed with exit code 42 matching FailJob rule at index 0"
@@ -48,7 +50,13 @@ def jobset(*conditions: Condition, rules: Any = None, most: int | None = 3, **mo
     is_over = any(t == words.FAILED for t, *_ in conditions)
     template = {"spec": {"parallelism": 1, "completions": 1}}
     value = {
-        "metadata": {"name": "js", "namespace": "ns", "uid": "uid-js", "creationTimestamp": "2026-11-30T11:00:00Z"},
+        "metadata": {
+            "name": "js",
+            "namespace": "ns",
+            "uid": "uid-js",
+            "creationTimestamp": "2026-11-30T11:00:00Z",
+            "annotations": more.pop("annotations", {}),
+        },
         "spec": {
             "replicatedJobs": [
                 {"name": name, "template": template, "replicas": 2 if name == "w" else 1}
@@ -114,6 +122,69 @@ POLICY: dict[str, tuple[Facts, str, list[str]]] = {
         "runs with trouble: Job js-w-0 failed", ["job-failed", "failure-policy", "restarted"],
     ),
 }  # fmt: skip
+
+
+def in_place(*said: str | None, current: int | None = 1, node: str = "n", phase: str = "", **more: Any) -> Facts:
+    """Three pods, of three Jobs, and the attempt that each says it is in."""
+    key = "jobset.sigs.k8s.io/in-place-restart-attempt"
+    jobs = ("js-driver-0", "js-w-0", "js-w-1")
+    pods = [
+        asking(
+            families.pod(f"{job}-0", job=job, node=node, group="", phase=phase, annotations={key: word} if word else {})
+        )
+        for job, word in zip(jobs, said, strict=False)
+    ]
+    made = jobset(strategy="InPlaceRestart", currentInPlaceRestartAttempt=current, **more)
+    return facts(made, *(families.job(job, group="", active=1) for job in jobs), *pods, at_node("n", cpu="9"))
+
+
+POLICY |= {
+    "all pods are in one attempt": (
+        in_place("1", "1", "1"), "runs: 3 of 3 pods placed, 3 ready", ["restarted-in-place"],
+    ),
+    "a pod is late": (
+        in_place("2", "1", None),
+        "waits: its workers start when all pods are in one attempt", ["in-place-barrier look-at-agent"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("seen", "about", "text"),
+    [
+        (in_place("2", "1", "2"), "js-w-0-0", "2 of 3 pods are in attempt 2, 0 said nothing yet"),
+        (in_place("2", "2", None), "js-w-1-0", "2 of 3 pods are in attempt 2, 1 said nothing yet"),
+        (in_place(None, None, None, current=None), "js-driver-0-0", "0 of 3 pods are in attempt 0, 3 said nothing yet"),
+        (in_place("2", "2", "x"), "js-w-1-0", "2 of 3 pods are in attempt 2, 1 said nothing yet"),
+        (in_place("2", "2", "2"), "js-driver-0-0", "3 of 3 pods are in attempt 2, 0 said nothing yet"),
+    ],
+    ids=["one is older", "one is silent", "all are silent", "one says no number", "the controller has not seen it"],
+)
+def test_whose_word_the_workers_wait_for(seen: Facts, about: str, text: str) -> None:
+    (found,) = explain(seen).findings
+    assert (found.code, found.about) == ("in-place-barrier", f"Pod {about}")
+    assert found.text == f"workers start when all 3 are in the same attempt: {text}"
+    assert found.advice[0].command == f"kubectl logs {about} -n ns --all-containers"
+
+
+def test_a_pod_that_succeeded_is_waited_for_no_more() -> None:
+    done = families.pod("js-w-1-0", job="js-w-1", node="n", group="", phase="Succeeded")
+    seen = in_place("2", "1")
+    (found,) = explain(replace(seen, pods=(*seen.pods, done))).findings
+    assert (found.code, found.arguments["pods"]) == ("in-place-barrier", 2)
+
+
+@pytest.mark.parametrize(
+    ("seen", "codes"),
+    [
+        (in_place("0", "0", "0", current=0), []),
+        (in_place("2", "1"), []),
+        (in_place("2", "1", "1", annotations={"jobset.sigs.k8s.io/disable-in-place-restart": ""}), []),
+    ],
+    ids=["the first attempt", "a pod is not there yet", "it is switched off"],
+)
+def test_nothing_to_say_of_restarts_in_place(seen: Facts, codes: list[str]) -> None:
+    assert [f.code for f in explain(seen).findings] == codes
 
 
 def told(seen: Facts) -> Finding:

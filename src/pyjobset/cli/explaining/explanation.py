@@ -11,6 +11,7 @@ import msgspec
 
 from pyjobset.cli.explaining.facts import Facts
 from pyjobset.cli.explaining.failures import failed_jobs, failed_pods, nodes_not_ready, stuck_containers
+from pyjobset.cli.explaining.in_place import in_place
 from pyjobset.cli.explaining.obstacles import (
     condition,
     degraded,
@@ -47,7 +48,7 @@ TROUBLES = frozenset(
 )
 """Codes of what does not keep pods from getting a node."""
 
-QUIET = frozenset({UNSAID, "failure-policy", "restarted"})
+QUIET = frozenset({UNSAID, "failure-policy", "restarted", "restarted-in-place"})
 """Codes of what may be worth knowing and holds nothing up."""
 
 _Story = tuple[str, dict[str, Any], Iterable[Finding]]
@@ -95,6 +96,7 @@ def _story(facts: Facts) -> _Story:
         *waits(facts, expected(facts)),
         *startup(facts),
         *stuck_containers(facts),
+        *in_place(facts),
         *nodes_not_ready(facts),
         *failed_jobs(facts),
         *failure_policy(facts),

@@ -229,6 +229,14 @@ _POLICY = {
     "deadline-exceeded": Words(
         "its deadline has passed", "activeDeadlineSeconds ({seconds}) has passed; the failure policy is not asked then"
     ),
+    "restarted-in-place": Words(
+        "it restarted in place", "its pods are in attempt {attempt} of their restarts in place; maxRestarts is {max}"
+    ),
+    "in-place-barrier": Words(
+        "its workers start when all pods are in one attempt",
+        "workers start when all {pods} are in the same attempt: {there} of {pods:pod} are in attempt {attempt}, "
+        "{silent} said nothing yet",
+    ),
     "restarted": Words("it restarted", "so far {said}"),
 }
 FINDINGS: Mapping[str, Words] = {**_POLICY, **_LIFE, **_REFUSALS, **_CLUSTER, **_GROUPS, **_ROOM, **_RUNNING}
@@ -274,6 +282,7 @@ ADVICE: Mapping[str, str] = {
     "read-log": "read what it wrote before it ended",
     "make-volume": "make a PersistentVolume that fits, or name a StorageClass that the cluster has in the template",
     "describe": "look at its conditions and events",
+    "look-at-agent": "nothing to do while its containers start; else read the log of its agent",
     "change-rule": "for the next time: narrow that rule, or put a rule that restarts before it",
     "more-restarts": "for the next time: raise failurePolicy.maxRestarts, or let a rule restart without counting",
     "longer-deadline": "for the next time: raise activeDeadlineSeconds",
