@@ -98,6 +98,29 @@ def test_wrong_usage_says_where_help_is(run: Run) -> None:
     assert "hint: jobset nodes add --help" in run("nodes", "add", "--count").err
 
 
+@pytest.mark.parametrize("command", ["plan", "lint"])
+def test_a_file_without_its_flag(run: Run, command: str) -> None:
+    assert run(command, "my file.yaml", "-o", "json").err.endswith(f"\nhint: jobset {command} -f 'my file.yaml'\n")
+    assert run(command).err.endswith(f"\nhint: jobset {command} --help\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["controller", "--feature-gates", "Foo=true"], "unknown feature gate 'Foo'"),
+        (["up", "--feature-gates", "RestrtJob=true"], "did you mean RestartJob? known gates: InPlaceRestart, "),
+        (["plan", "-f", "x", "--feature-gates", "restartjob=true"], "did you mean RestartJob? known gates: "),
+        (["nodes", "add", "--rack", "a b"], "--rack: 'a b' is not a label value"),
+        (["nodes", "add", "--slice", "-"], "--slice: '-' is not a label value"),
+    ],
+)
+def test_a_value_that_cannot_be_meant(run: Run, tmp_path: Path, words: list[str], said: str) -> None:
+    place = ["--dir", tmp_path] if words[0] in ("up", "nodes") else []
+    ended = run(*words, *place)
+    assert (ended.code, ended.out) == (2, "")
+    assert said in ended.err
+
+
 def test_a_plugin_of_kubectl_names_itself_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/usr/local/bin/kubectl-jobset"])
     assert "hint: kubectl jobset plan --help" in run("plan").err

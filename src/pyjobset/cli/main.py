@@ -7,6 +7,7 @@ error tree: 2 wrong usage, 3 an invalid spec, 4 refused, 5 unavailable; 130 afte
 
 import errno
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -109,7 +110,13 @@ def _usage(error: click.ClickException, root: click.Command, arguments: Sequence
         typer.echo(error.format_message(), err=True)
         return 2
     note(f"error: {error.format_message()}")
-    note(f"hint: {' '.join([program(), *_called(root, arguments)])} --help")
+    called = list(_called(root, arguments))
+    words = [word for word in arguments[len(called) :] if not word.startswith("-")]
+    is_file = isinstance(error, click.MissingParameter) and error.param is not None and error.param.name == "filename"
+    if is_file and words:  # a file without its flag
+        note(f"hint: {' '.join([program(), *called])} -f {shlex.quote(words[0])}")
+    else:
+        note(f"hint: {' '.join([program(), *called])} --help")
     return 2
 
 

@@ -239,9 +239,11 @@ def add_nodes(
     Examples:
       jobset nodes add --count 2 --cpu 8 --rack rack-0
     """
-    from pyjobset.localplane.options import TOPOLOGY_KEYS, NodeLayout
+    from pyjobset.localplane.options import TOPOLOGY_KEYS, NodeLayout, parse_labels
 
     domains = [f"{TOPOLOGY_KEYS[key]}={value}" for key, value in (("rack", rack), ("slice", slice_)) if value]
+    for key, value in (("rack", rack), ("slice", slice_)):
+        parse_labels([f"{TOPOLOGY_KEYS[key]}={value}"], f"--{key}")  # said of the flag that was given
     layout = _layout(NodeLayout(topology={}), count, cpu, memory, [*domains, *(label or [])], resource, None)
     _say_created(open_plane(directory).add_nodes(layout), layout)
 
