@@ -11,13 +11,18 @@ from pyjobset.objects.meta import Manifest
 from pyjobset.simulation.checkers import (
     ALL,
     Attempts,
+    Claims,
     Counters,
     Duplicates,
     Endings,
+    Executions,
     Foreigners,
     Gangs,
     Groups,
+    Limits,
+    Management,
     Orphans,
+    Places,
     Quiet,
     Quorums,
     Startup,
@@ -146,6 +151,15 @@ def simple(*steps: Step) -> Scenario:
 
 
 TIMELESS = simple()
+CLAIMS = [
+    {"templates": [{"metadata": {"name": name}}], "retentionPolicy": {"whenDeleted": when}}
+    for name, when in (("goes", "Delete"), ("stays", "Retain"))
+]
+SPECIAL: dict[type[Checker], Scenario] = {
+    Claims: replace(TIMELESS, spec={**TIMELESS.spec, "volumeClaimPolicies": CLAIMS}),
+    Management: replace(TIMELESS, spec={**TIMELESS.spec, "managedBy": "example.com/other"}),
+}
+"""Where the checker looks at what was asked for."""
 
 Story = Callable[[Scene], None]
 CASES: list[tuple[type[Checker], str, Story, str]] = []
@@ -521,10 +535,181 @@ def _(scene: Scene) -> None:
     scene.put(jobset(), job(), ended("Completed"), job("a-1"))
 
 
+def claim(name: str, *, owner: str = "", **more: Any) -> Manifest:
+    return made("persistentvolumeclaims", f"{name}-js", owner=owner, **more)
+
+
+def _with_claims(scene: Scene) -> None:
+    scene.put(jobset(), claim("goes", owner=UID), claim("stays"))
+
+
+@case(Claims, "one goes with the JobSet, one stays")
+def _(scene: Scene) -> None:
+    _with_claims(scene)
+    scene.put(job())
+    scene.checker.end()
+    scene.remove("jobsets", "js", by="user")
+    scene.remove("persistentvolumeclaims", "goes-js", by="Collector")
+
+
+@case(Claims, "a stranger deletes one")
+def _(scene: Scene) -> None:
+    _with_claims(scene)
+    scene.remove("persistentvolumeclaims", "stays-js", by="stranger")
+
+
+@case(Claims, "a kept one has an owner", "claim stays-js is created with the wrong owner for its retention")
+def _(scene: Scene) -> None:
+    scene.put(jobset(), claim("stays", owner=UID))
+
+
+@case(Claims, "a kept one goes", "claim stays-js is deleted by Collector while it should stay")
+def _(scene: Scene) -> None:
+    _with_claims(scene)
+    scene.remove("jobsets", "js", by="user")
+    scene.remove("persistentvolumeclaims", "stays-js", by="Collector")
+
+
+@case(Claims, "one goes before its JobSet", "claim goes-js is deleted by controller-1 while it should stay")
+def _(scene: Scene) -> None:
+    _with_claims(scene)
+    scene.remove("persistentvolumeclaims", "goes-js")
+
+
+@case(Claims, "a Job is too early", "Job js-a-0 is created before claim stays-js")
+def _(scene: Scene) -> None:
+    scene.put(jobset(), claim("goes", owner=UID), job())
+
+
+@case(Claims, "one is not made", "an unfinished JobSet has no claim stays-js")
+def _(scene: Scene) -> None:
+    scene.put(jobset(), claim("goes", owner=UID))
+    scene.checker.end()
+
+
+def _carrying(execution: int) -> Manifest:
+    found = job()
+    found["metadata"]["annotations"] = {labels.EXECUTION_ATTEMPT: str(execution)}
+    return found
+
+
+@case(Executions, "the one that is counted, and one before")
+def _(scene: Scene) -> None:
+    scene.put(jobset(status={"executionAttempts": 1}), _carrying(1), _carrying(0))
+
+
+@case(Executions, "one that is not counted", "Job js-a-0 carries execution 2, counted are 1")
+def _(scene: Scene) -> None:
+    scene.put(jobset(status={"executionAttempts": 1}), _carrying(2))
+
+
+def _timed(ended_as: str = "", seconds: int = 0, reason: str = "", *, is_deleted: bool = False) -> Manifest:
+    """Started at 12:00:00, with a deadline of 20 s and a TTL of 10 s."""
+    status: Manifest = {"startTime": "2026-11-30T12:00:00Z"}
+    if ended_as:
+        at = f"2026-11-30T12:00:{seconds:02}Z"
+        condition = {"type": ended_as, "status": "True", "reason": reason or ended_as, "lastTransitionTime": at}
+        status["conditions"] = [condition]
+    return jobset(status=status, activeDeadlineSeconds=20, ttlSecondsAfterFinished=10) | (
+        {"metadata": made("jobsets", "js", owner="", uid=UID, is_deleted=True)["metadata"]} if is_deleted else {}
+    )
+
+
+@case(Limits, "it fails at its deadline, and goes after its TTL")
+def _(scene: Scene) -> None:
+    failed = _timed("Failed", 20, "DeadlineExceeded")
+    scene.put(_timed(), failed, _timed("Failed", 20, "DeadlineExceeded", is_deleted=True))
+    scene.remove("jobsets", "js")
+    scene.checker.rest()
+
+
+@case(Limits, "its end was written by a clock that is ahead")
+def _(scene: Scene) -> None:
+    scene.put(jobset(), _timed("Completed", 5) | {"spec": {"ttlSecondsAfterFinished": 400, "replicatedJobs": []}})
+    scene.checker.rest()
+
+
+@case(Limits, "it fails too early", "a JobSet fails at its deadline of 20 s after 19 s")
+def _(scene: Scene) -> None:
+    scene.put(_timed(), _timed("Failed", 19, "DeadlineExceeded"))
+
+
+@case(Limits, "it runs on", "a JobSet runs on after its deadline")
+def _(scene: Scene) -> None:
+    scene.put(_timed())
+    scene.checker.rest()
+
+
+@case(Limits, "it stays", "a finished JobSet outlives its TTL")
+def _(scene: Scene) -> None:
+    scene.put(_timed(), _timed("Completed", 5))
+    scene.checker.rest()
+
+
+@case(Limits, "it is deleted while it runs", "that has not finished, or has no TTL, is deleted by the controller")
+def _(scene: Scene) -> None:
+    scene.put(_timed(), _timed(is_deleted=True))
+
+
+@case(Management, "somebody else works on it")
+def _(scene: Scene) -> None:
+    scene.put(jobset(), job(), ended("Completed"), by="other")
+
+
+@case(Management, "its TTL is ours")
+def _(scene: Scene) -> None:
+    scene.put(ended("Completed"), by="other")
+    scene.remove("jobsets", "js")
+
+
+@case(Management, "its status is written", "controller-1 writes to a JobSet of another controller")
+def _(scene: Scene) -> None:
+    scene.put(jobset(), by="user")
+    scene.put(ended("Completed"))
+
+
+@case(Management, "a Job is made for it", "controller-1 writes jobs js-a-0 for another's JobSet")
+def _(scene: Scene) -> None:
+    scene.put(jobset(), by="user")
+    scene.put(job())
+
+
+def _placed(where: str) -> Manifest:
+    template = {"spec": {"template": {"spec": {"nodeSelector": {"place": where}}}}}
+    return jobset(replicatedJobs=[{"name": "a", "replicas": 1, "template": template}])
+
+
+def _at(where: str, *, suspend: bool = False) -> Manifest:
+    found = job(suspend=suspend)
+    found["spec"]["template"] = {"spec": {"nodeSelector": {"place": where}}}
+    return found
+
+
+@case(Places, "it runs where it was admitted, and ran before it was sent elsewhere")
+def _(scene: Scene) -> None:
+    scene.put(_placed("here"), _at("here"), _placed("there"))
+    scene.checker.end()
+
+
+@case(Places, "its write was on its way")
+def _(scene: Scene) -> None:
+    scene.put(_placed("here"), _at("here", suspend=True), _placed("there"))
+    scene.put(_at("here"), by="controller-1 late")
+    scene.checker.end()
+
+
+@case(
+    Places, "it is resumed where it was", "Job js-a-0 runs with {'place': 'here'}, the JobSet says {'place': 'there'}"
+)
+def _(scene: Scene) -> None:
+    scene.put(_placed("here"), _at("here", suspend=True), _placed("there"), _at("here"))
+    scene.checker.end()
+
+
 def _scene(make: type[Checker]) -> Scene:
     """Endings begins where a world ended."""
     store = play(Plain(), frozenset(), checkers=(), given=TIMELESS).store if make is Endings else None
-    return Scene(make, store=store)
+    return Scene(make, SPECIAL.get(make), store=store)
 
 
 @pytest.mark.parametrize(

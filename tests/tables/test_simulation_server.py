@@ -72,7 +72,7 @@ def test_a_patch_of_a_claim_that_changes_nothing_is_refused_loudly() -> None:
 
 def test_a_quota_refuses_what_would_be_stored() -> None:
     async def case(server: Server) -> None:
-        def admit(name: Name, obj: Manifest) -> None:
+        def admit(name: Name, obj: Manifest, _: bool) -> None:
             if name.plural == "jobs" and obj["spec"]["parallelism"] > 2:
                 raise Refusal(403, "Forbidden", "exceeded quota")
 

@@ -10,13 +10,19 @@ from typing import Any
 import pytest
 from msgspec.structs import replace as with_fields
 
+from pyjobset.compiler import jobs as compiling
 from pyjobset.controller import apply as applying
 from pyjobset.controller import reconcile as reconciling
+from pyjobset.controller.refusals import Memory
+from pyjobset.controller.writes import Writer
 from pyjobset.kube import cache as caching
-from pyjobset.objects.resources import JOBS
+from pyjobset.kube.client import Client
+from pyjobset.objects.resources import JOBS, JOBSETS
+from pyjobset.reconciler import claims as claim_policy
 from pyjobset.reconciler import decide as deciding
 from pyjobset.reconciler import jobs as job_policy
 from pyjobset.reconciler import quorum, scheduling, view
+from pyjobset.reconciler.claims import Claims
 from pyjobset.reconciler.decision import Decision, Delete
 from pyjobset.reconciler.outcome import NOTHING, Outcome
 from pyjobset.reconciler.startup import Startup
@@ -103,6 +109,37 @@ def _forgetful(original: Any) -> Any:
         return None if reconciler.counters.errors != before else after_seconds
 
     return run
+
+
+def _anyhow(original: Any) -> Any:
+    async def patch(client: Any, resource: Any, namespace: Any, name: Any, body: Any, **more: Any) -> Any:
+        if resource is JOBSETS and more.get("subresource") == "status":
+            body = {"status": body["status"]}
+        return await original(client, resource, namespace, name, body, **more)
+
+    return patch
+
+
+async def _agree(_: Any) -> None:
+    """Without a look."""
+
+
+def _disowned(original: Any) -> Any:
+    def compile_claims(jobset: Any) -> Any:
+        return tuple(
+            {**claim, "metadata": {k: v for k, v in claim["metadata"].items() if k != "ownerReferences"}}
+            for claim in original(jobset)
+        )
+
+    return compile_claims
+
+
+def _next_one(original: Any) -> Any:
+    return lambda *given: {key: str(int(number) + 1) for key, number in original(*given).items()}
+
+
+def _as_it_was(original: Any) -> Any:
+    return lambda *given: original(*given)[-1:]
 
 
 def _restless(seen: Any, decision: Decision) -> Decision:
@@ -232,6 +269,16 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "deletions are not heard of": Mutant(_instead(caching.Cache, "_apply", _deaf), ("Startup", "Orphans", *STUCK)),
     "a failed run is not repeated": Mutant(_instead(reconciling.Reconciler, "run", _forgetful), STUCK),
+    "a status is written whatever was written since": Mutant(_instead(Client, "patch", _anyhow), ("Counters", *STUCK)),
+    "what was refused is not tried again": Mutant(_instead(Memory, "wait_seconds", lambda _: lambda *_: None), STUCK),
+    "what is to start is not asked about": Mutant(_instead(Writer, "confirm", lambda _: _agree), ("Duplicates",)),
+    "claims belong to nobody": Mutant(_instead(claim_policy, "compile_claims", _disowned), ("Claims",)),
+    "claims are not made": Mutant(_instead(deciding, "claims", lambda _: lambda _: Claims()), ("Claims",)),
+    "a deadline is not noticed": Mutant(_nothing(deciding, "active_deadline"), ("Limits",)),
+    "a finished JobSet stays": Mutant(_nothing(deciding, "ttl"), ("Limits",)),
+    "JobSets of others are ours": Mutant(_instead(deciding, "is_managed", lambda _: lambda _: True), ("Management",)),
+    "Jobs carry the next execution": Mutant(_instead(compiling, "_execution_attempt", _next_one), ("Executions",)),
+    "a Job is resumed as it was": Mutant(_instead(job_policy, "resume_operations", _as_it_was), ("Places",)),
     "a quiet JobSet is written to": Mutant(_deciding(_restless), ("Quiet",)),
     "the end is not stored": Mutant(_deciding(_without_status_of_the_end), STUCK),
     "a Job that succeeded is replaced": Mutant(

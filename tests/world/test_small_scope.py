@@ -27,7 +27,7 @@ GANG = {
 }
 RUNS = Scenario(GANG, (), (Fate(2.0),))
 RESTARTS = Scenario(GANG, (), (Fate(1.0, "Failed"), Fate(2.0)))
-ASIDE = frozenset((faults.CLOCK, faults.FOREIGN, faults.UNSERVED))
+ASIDE = frozenset(faults.ASIDES) - {faults.HANDOVER}
 """What happens once a second."""
 ASIDE_SECONDS = 9.0
 """Of a storm. All is over by then; what comes later finds nothing else."""

@@ -19,12 +19,14 @@ LOST_REQUEST, LOST_REPLY = "lost-request", "lost-reply"
 CONFLICT, THROTTLED, BROKEN, SLOW = "conflict", "throttled", "broken", "slow"
 LATE, DOUBLED, CUT, EXPIRED = "late", "doubled", "cut", "expired"
 CRASH, CLOCK, HANDOVER, FOREIGN, UNSERVED = "crash", "clock-jump", "two-leaders", "foreign-edit", "api-missing"
+REFUSED, TAKEN, OVERDUE = "refused", "name-taken", "overdue"
 
-OF_REQUESTS = (LOST_REQUEST, LOST_REPLY, CONFLICT, THROTTLED, BROKEN, SLOW)
+OF_REQUESTS = (LOST_REQUEST, LOST_REPLY, CONFLICT, THROTTLED, BROKEN, SLOW, OVERDUE)
 OF_WATCHES = (LATE, DOUBLED, CUT, EXPIRED)
-ASIDES = (CLOCK, FOREIGN, UNSERVED, HANDOVER)
+ASIDES = (CLOCK, FOREIGN, UNSERVED, HANDOVER, REFUSED, TAKEN)
 """No request's."""
-KINDS = (*OF_REQUESTS, *OF_WATCHES, CRASH, CLOCK, HANDOVER, FOREIGN, UNSERVED)
+KINDS = (*OF_REQUESTS[:-1], *OF_WATCHES, CRASH, CLOCK, HANDOVER, FOREIGN, UNSERVED, REFUSED, TAKEN, OVERDUE)
+"""In the order in which a world is asked whether there may be any. A new one comes last."""
 
 FAULT = "is there a fault"
 """What is asked, with what it would happen to."""
@@ -32,6 +34,8 @@ REQUEST_PERCENT = 15
 LINE_PERCENT = 15
 SLOW_SECONDS = 3.0
 LATE_SECONDS = 4.0
+OVERDUE_SECONDS = 6.0
+"""A write is executed so long after its sender gave it up: it waited somewhere on the way."""
 
 
 class Storm:
@@ -80,6 +84,7 @@ class FaultyTransport:
         self._actor = actor
         self._crash_at = crash_at
         self._cut_until = 0.0
+        self._overdue: list[asyncio.Task[None]] = []
 
     def cut(self, seconds: float) -> None:
         """Nothing gets through for so long, or until the storm is over."""
@@ -96,6 +101,10 @@ class FaultyTransport:
         elif kind == LOST_REQUEST:
             await self._storm.pause(SLOW_SECONDS)
             raise _lost(request)
+        elif kind == OVERDUE and request.method in ("PATCH", "DELETE"):
+            self._overdue.append(asyncio.create_task(self._execute_late(request)))
+            await self._storm.pause(SLOW_SECONDS)
+            raise _lost(request)
         elif kind == CONFLICT and request.method in ("PATCH", "DELETE"):
             return Refusal(409, "Conflict", "the object has been modified; please apply your changes again").response
         elif kind == THROTTLED:
@@ -103,7 +112,7 @@ class FaultyTransport:
             return Response(429, refused.response.body, {"retry-after": "1"})
         elif kind == BROKEN:
             return Refusal(500, "InternalError", "an error on the server").response
-        response = await self._answer(request)
+        response = await self._answer(request, is_late=kind == SLOW)
         if kind == LOST_REPLY:
             await self._storm.pause(SLOW_SECONDS)
             raise _lost(request)
@@ -121,9 +130,15 @@ class FaultyTransport:
     async def close(self) -> None:
         pass
 
-    async def _answer(self, request: Request) -> Response:
+    async def _execute_late(self, request: Request) -> None:
+        """Whatever has become of the process that sent it."""
+        await self._storm.pause(SLOW_SECONDS + OVERDUE_SECONDS)
+        with self._server.store.acting(f"{self._actor} {LATE}"):
+            self._server.answer(request)
+
+    async def _answer(self, request: Request, *, is_late: bool) -> Response:
         before = self._server.store.version
-        with self._server.store.acting(self._actor):
+        with self._server.store.acting(f"{self._actor} {LATE}" if is_late else self._actor):
             response = self._server.answer(request)
         if request.is_mutating and self._server.store.version != before and not _is_aside(request.path):
             self.writes += 1

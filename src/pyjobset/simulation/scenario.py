@@ -37,6 +37,8 @@ class Scenario:
     spec: Manifest
     steps: tuple[Step, ...]
     fates: tuple[Fate, ...]
+    gates: tuple[str, ...] = ()
+    """Feature gates that are on besides those of every world."""
 
     @property
     def jobset(self) -> Manifest:

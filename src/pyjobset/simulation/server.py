@@ -30,7 +30,7 @@ PARAMETERS = {
     "POST": {"fieldManager", "dryRun"},
     "PATCH": {"fieldManager", "force"},
     "DELETE": set[str](),
-    "GET": {"labelSelector", "fieldSelector", "limit"},
+    "GET": {"labelSelector", "fieldSelector", "limit", "continue"},
     "WATCH": {"watch", "allowWatchBookmarks", "labelSelector", "fieldSelector", "resourceVersion", "timeoutSeconds"},
     "LIST AND WATCH": {"sendInitialEvents", "resourceVersionMatch"},
 }
@@ -56,14 +56,24 @@ class Refusal(Exception):
         self.response = Response(code, msgspec.json.encode({**self.status, "details": details}))
 
 
+Admit = Callable[[Name, Manifest, bool], None]
+
+
+def admit_all(_name: Name, _obj: Manifest, _is_new: bool, /) -> None:
+    """Nothing is refused."""
+
+
 class Server:
-    """`admit` may refuse what is being stored, as quotas and webhooks do. `unserved` are plurals that it has not."""
+    """`admit` may refuse what is being stored, as quotas and webhooks do, knowing whether it is being created.
+    `unserved` are plurals that it has not."""
 
     def __init__(self, kinds: Mapping[str, Kind] = KINDS) -> None:
         self.store = Store()
         self.kinds = kinds
         self.unserved: set[str] = set()
-        self.admit: Callable[[Name, Manifest], None] = lambda _name, _obj: None
+        self.admit: Admit = admit_all
+        self._pages: dict[str, tuple[int, list[Manifest]]] = {}
+        """By token: the version of a list, and what of it has yet to be told."""
         self._streams: dict[asyncio.Queue[bytes | None], None] = {}
 
     # The Transport protocol
@@ -192,11 +202,11 @@ class Server:
         if kind.status is not None:
             obj["status"] = kind.status
         obj = kind.fill(obj)
+        self.admit(key, obj, True)
         stored = self.store.get(key)
         if stored is not None:
             being = "object is being deleted: " if "deletionTimestamp" in stored["metadata"] else ""
             raise Refusal(409, "AlreadyExists", f'{being}{kind.resource} "{name}" already exists', name)
-        self.admit(key, obj)
         return obj if is_dry_run else self.store.put(key, obj)
 
     def patch(self, key: Name, body: Any, *, kind: PatchKind = "merge", subresource: str = "") -> Manifest:
@@ -248,7 +258,7 @@ class Server:
         new = {**new, "metadata": changed}
         if new == old and not _is_first_status(kind, old, new):
             return self._unchanged(key, old)
-        self.admit(key, new)
+        self.admit(key, new, False)
         if metadata.is_over(changed):
             self.store.remove(key)
             return new
@@ -310,9 +320,17 @@ class Server:
     def _list(self, query: Mapping[str, str], plural: str, namespace: str) -> Response:
         is_chosen = chosen(query.get("labelSelector", ""), query.get("fieldSelector", ""))
         items = [obj for obj in self._sorted(plural, namespace) if is_chosen(obj)]
-        if len(items) > int(query.get("limit") or len(items)):
-            raise NotImplementedError(f"{UNMODELLED} pages: there are {len(items)} {plural}")
-        return _json(200, {"metadata": {"resourceVersion": str(self.store.version)}, "items": items})
+        version = self.store.version
+        if query.get("continue"):
+            version, items = self._pages[query["continue"]]
+            if version < self.store.oldest:
+                raise Refusal(410, "Expired", "The provided continue parameter is too old")
+        size = int(query.get("limit") or len(items))
+        metadata = {"resourceVersion": str(version)}
+        if len(items) > size:
+            metadata["continue"] = str(len(self._pages))
+            self._pages[metadata["continue"]] = version, items[size:]
+        return _json(200, {"metadata": metadata, "items": items[:size]})
 
     def _sorted(self, plural: str, namespace: str) -> list[Manifest]:
         found = self.store.of(plural, namespace)

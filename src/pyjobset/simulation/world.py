@@ -10,8 +10,7 @@ Checkers see every change, and the end. What they find are violations, told with
 import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -24,13 +23,16 @@ from pyjobset.objects.meta import Manifest
 from pyjobset.simulation import clock, faults
 from pyjobset.simulation.chooser import Choices, Chooser
 from pyjobset.simulation.collector import Collector
+from pyjobset.simulation.extras import with_extras
 from pyjobset.simulation.faults import FaultyTransport, Storm
 from pyjobset.simulation.jobs import JobController
 from pyjobset.simulation.kubelet import Kubelet
-from pyjobset.simulation.scenario import NAME, NAMESPACE, Scenario, Step, scenario
+from pyjobset.simulation.scenario import NAMESPACE, Scenario, scenario
 from pyjobset.simulation.scheduler import Scheduler
-from pyjobset.simulation.server import Refusal, Server
-from pyjobset.simulation.store import Change, Name, Store
+from pyjobset.simulation.server import Server
+from pyjobset.simulation.store import Change, Store
+from pyjobset.simulation.strangers import KEPT, Strangers
+from pyjobset.simulation.users import act
 
 STORM_SECONDS = 30.0
 STILL_SECONDS = 330.0
@@ -41,20 +43,14 @@ QUIET_SECONDS = 700.0
 QUIET_PERCENT = 5
 """Of the worlds have such a time in the end: it costs more than all the rest."""
 CRASHES_MAX = 3
-BYSTANDER = "bystander"
 BYSTANDERS: Mapping[str, Manifest] = {
-    "services": {"metadata": {"name": BYSTANDER}, "spec": {"clusterIP": "None"}},
-    "podgroups": {"metadata": {"name": BYSTANDER}, "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}}},
+    "services": {"metadata": {"name": KEPT}, "spec": {"clusterIP": "None"}},
+    "podgroups": {"metadata": {"name": KEPT}, "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}}},
 }
 """What is somebody else's, in the same namespace."""
-JOBSET = Name("jobsets", NAMESPACE, NAME)
 GATES = (gates.WORKLOAD_AWARE_SCHEDULING, gates.RESTART_JOB, gates.ELASTIC_JOBSET)
-OPTIONS = Options(health_address=None, features=gates.resolve(dict.fromkeys(GATES, True)))
-ELECTED = replace(
-    OPTIONS,
-    leader_election=LeaderElection(
-        enabled=True, namespace=NAMESPACE, lease_seconds=12.0, renew_deadline_seconds=8.0, retry_seconds=4.0
-    ),
+ELECTION = LeaderElection(
+    enabled=True, namespace=NAMESPACE, lease_seconds=12.0, renew_deadline_seconds=8.0, retry_seconds=4.0
 )
 CUT_SECONDS = 14.0
 """Longer than a lease: another one leads by then."""
@@ -131,7 +127,7 @@ class _World:
         self._choices = Choices(chooser)
         self._kinds = _some_of(self._choices) if kinds is None else kinds
         self._made_with = checkers
-        self._scenario = given or scenario(self._choices)
+        self._scenario = given or with_extras(self._choices, scenario(self._choices))
         self._has_replicas = faults.HANDOVER in self._kinds and self._choices.happens(REPLICAS_PERCENT, "two replicas")
         self._crash_at = list(crash_at)
         self._transports: list[FaultyTransport] = []
@@ -142,6 +138,7 @@ class _World:
         asyncio.get_running_loop().set_exception_handler(self._failed)
         self._storm = Storm(self._choices, self._kinds if self._has_replicas else self._kinds - {faults.HANDOVER})
         outcome = Outcome(self._scenario, server.store, self._storm)
+        self._strangers = Strangers(server, self._choices)
         self._report = outcome.violations.append
         self.checkers = [
             make(server.store, self._scenario, self._storm, self._reporter(make)) for make in self._made_with
@@ -160,6 +157,7 @@ class _World:
                 await asyncio.sleep(STORM_SECONDS)
                 self._storm.heal()
                 server.unserved.clear()
+                self._strangers.leave()
                 await script
                 await self._rest()
                 controllers.cancel()
@@ -190,27 +188,7 @@ class _World:
         self._server.create("jobsets", NAMESPACE, self._scenario.jobset)
         for step in self._scenario.steps:
             await asyncio.sleep(max(0.0, step.at - asyncio.get_running_loop().time()))
-            self._act(step)
-
-    def _act(self, step: Step) -> None:
-        with suppress(Refusal):
-            match step.action:
-                case "suspend" | "resume":
-                    self._server.patch(JOBSET, {"spec": {"suspend": step.action == "suspend"}})
-                case "delete":
-                    self._server.delete(JOBSET, {"propagationPolicy": "Background"})
-                case "recreate":
-                    if self._server.store.get(JOBSET) is None:
-                        self._server.create("jobsets", NAMESPACE, self._scenario.jobset)
-                case "grow" | "shrink":
-                    self._resize(2 if step.action == "grow" else 1)
-
-    def _resize(self, pods: int) -> None:
-        jobset = self._server.store.get(JOBSET)
-        if jobset is None or jobset["status"].get("terminalState"):
-            return  # admission refuses it
-        replicated_jobs = [_resized(r, pods) for r in jobset["spec"]["replicatedJobs"]]
-        self._server.patch(JOBSET, {"spec": {"replicatedJobs": replicated_jobs}})
+            act(self._server, self._scenario, step)
 
     # What becomes of the controller
 
@@ -259,7 +237,7 @@ class _World:
         async with Client(transport) as client:
             manager = Manager(
                 client,
-                ELECTED if self._has_replicas else OPTIONS,
+                self._options(),
                 now=lambda: clock.now() + self._skew,
                 clock=loop.time,
                 cpu_clock=lambda: 0.0,
@@ -269,36 +247,30 @@ class _World:
             except* NotLeading:
                 await asyncio.sleep(1.0)
 
+    def _options(self) -> Options:
+        features = gates.resolve(dict.fromkeys((*GATES, *self._scenario.gates), True))
+        election = ELECTION if self._has_replicas else LeaderElection(enabled=False)
+        return Options(health_address=None, features=features, leader_election=election)
+
     async def _asides(self) -> None:
-        """Faults that are no request's: clock jumps, foreign edits, a missing API, a leader that is cut off."""
+        """Faults that are no request's: of the clock, of others in the namespace, of the API, of who leads."""
         while not self._storm.is_over and self._storm.kinds.intersection(faults.ASIDES):
             await asyncio.sleep(1.0)
             match self._storm.fault(faults.ASIDES, 15):
                 case faults.CLOCK:
                     self._skew = timedelta(seconds=self._choices.one_of((0, 30, -30, 3600), "clock"))
                 case faults.FOREIGN:
-                    self._foreign_edit()
+                    self._strangers.edit()
+                case faults.REFUSED:
+                    self._strangers.refuse()
+                case faults.TAKEN:
+                    self._strangers.take()
                 case faults.UNSERVED:
                     self._server.unserved ^= {"workloads", "podgroups"}
                     self._server.end_watches()
                 case faults.HANDOVER:
                     self._choices.one_of(self._transports[-2:], "who is cut off").cut(CUT_SECONDS)
         self._skew = timedelta()
-
-    def _foreign_edit(self) -> None:
-        """Somebody with rights and no idea. Nothing of it may do lasting harm."""
-        plural = self._choices.one_of(("pods", "jobs", "podgroups", "workloads", "services"), "what is edited")
-        found = (_name(plural, obj) for obj in self._server.store.of(plural))
-        names = [name for name in found if name.name != BYSTANDER]
-        if not names:
-            return
-        name = self._choices.one_of(names, "which one")
-        is_deleted = self._choices.happens(70, "deleted")
-        with suppress(Refusal), self._server.store.acting("stranger"):
-            if is_deleted:
-                self._server.delete(name, {"propagationPolicy": "Background"})
-            else:
-                self._server.patch(name, {"metadata": {"labels": {"stranger": "was-here"}}})
 
     # The end
 
@@ -317,15 +289,6 @@ class _World:
 
 def _some_of(choices: Choices) -> frozenset[str]:
     return frozenset(kind for kind in faults.KINDS if choices.happens(50, f"may there be {kind}"))
-
-
-def _name(plural: str, obj: Manifest) -> Name:
-    return Name(plural, obj["metadata"]["namespace"], obj["metadata"]["name"])
-
-
-def _resized(replicated_job: Manifest, pods: int) -> Manifest:
-    spec = {**replicated_job["template"]["spec"], "parallelism": pods, "completions": pods}
-    return {**replicated_job, "template": {**replicated_job["template"], "spec": spec}}
 
 
 async def _ended(task: "asyncio.Task[Any]") -> None:

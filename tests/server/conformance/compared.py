@@ -65,7 +65,7 @@ def compared(story: Story, masked: set[str]) -> Lines:
     plain = _Plain(masked, {str(version): f"<{rank}>" for rank, version in enumerate(versions, 1)})
     lines: Lines = [(f"{a['step']} -> {a['code']}", plain.answer(a["body"])) for a in story.answers]
     for number, events in enumerate(story.told):
-        lines += [(f"watch {number}: {e['type']}", plain.object(e["object"])) for e in events]
+        lines += [(f"watch {number}: {e['type']}", plain.answer(e["object"])) for e in events]
     return lines + [("left", plain.object(obj)) for obj in story.left]
 
 

@@ -8,7 +8,7 @@ A script is data. What an answer says of identities is told by placeholders, so 
 import asyncio
 from collections.abc import Mapping, MutableSequence, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -40,12 +40,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Watch:
-    """`first`: the number of the step before which it begins. A streaming list tells what there is, then goes on."""
+    """`first`: the number of the step before which it begins. A streaming list tells what there is, then goes on.
+    `version`: from where, if not from what there is when it begins."""
 
     plural: str
     selector: str = ""
     first: int = 0
     is_streaming_list: bool = False
+    version: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class Script:
     watches: Sequence[Watch] = ()
     lists: Sequence[str] = ()
     """What there is of these kinds at the end."""
+    refuses: Literal["", "quota", "policy"] = ""
+    """A quota of one of each kind, or a policy that only lets through what is named `a`."""
 
 
 @dataclass
@@ -195,8 +199,8 @@ class Player:
     async def _begin(self, watch: Watch) -> asyncio.Task[list[Manifest]]:
         """Returns when the watch knows from where it is to tell."""
         resource: Resource[Any] = KINDS[watch.plural].resource
-        version = ""
-        if not watch.is_streaming_list:
+        version = watch.version
+        if not watch.is_streaming_list and not version:
             response = await self.send(list_(watch.plural))
             version = msgspec.json.decode(response.body)["metadata"]["resourceVersion"]
         request = requests.watch(
@@ -227,6 +231,8 @@ class Player:
                     continue
                 if metadata.get("name") == END:
                     return events
+                if event["type"] == "ERROR":
+                    return [*events, {"type": f"ERROR {event['object']['code']}", "object": event["object"]}]
                 events.append(event)
         events.append({"type": "the watch ended", "object": {}})
         return events

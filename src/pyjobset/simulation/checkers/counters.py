@@ -1,8 +1,10 @@
-"""Restarts and attempts never skip and never fall, and those that count stay within maxRestarts."""
+"""Restarts, attempts and executions never skip and never fall, and those that count stay within maxRestarts."""
 
 from pyjobset.objects.meta import Manifest
 from pyjobset.simulation.store import Change
 from pyjobset.simulation.world import Checker
+
+NUMBERS = ("restarts", "restartsCountTowardsMax", "executionAttempts")
 
 
 class Counters(Checker):
@@ -20,7 +22,7 @@ class Counters(Checker):
 
 
 def _pairs(old: Manifest, new: Manifest) -> list[tuple[str, int, int]]:
-    found = [(field, old.get(field) or 0, new.get(field) or 0) for field in ("restarts", "restartsCountTowardsMax")]
+    found = [(field, old.get(field) or 0, new.get(field) or 0) for field in NUMBERS]
     before = {entry["name"]: entry for entry in old.get("replicatedJobsStatus") or ()}
     for entry in new.get("replicatedJobsStatus") or ():
         for field in ("jobRestarts", "jobRestartsCountTowardsMax"):

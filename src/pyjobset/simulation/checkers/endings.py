@@ -29,7 +29,11 @@ class Endings(Checker):
 
 
 def is_timeless(scenario: Scenario) -> bool:
-    """It ends the same way however long everything takes: nothing ever ends in it, or its users only wait."""
+    """It ends the same way however long everything takes: nothing ever ends in it, or its users only wait. No deadline
+    cuts it off, and it is not the first success that counts."""
+    spec = scenario.spec
+    if "activeDeadlineSeconds" in spec or spec.get("successPolicy", {}).get("operator") == "Any":
+        return False
     return all(fate is FOREVER for fate in scenario.fates) or all(step.action == "resume" for step in scenario.steps)
 
 

@@ -1,9 +1,10 @@
 """In the end there is nothing whose owner is gone, and nothing of the JobSet that its spec does not ask for."""
 
 from pyjobset.simulation.checkers import reading
-from pyjobset.simulation.world import JOBSET, Checker
+from pyjobset.simulation.users import JOBSET
+from pyjobset.simulation.world import Checker
 
-CHILDREN = ("jobs", "services", "workloads", "podgroups", "pods")
+CHILDREN = ("jobs", "services", "workloads", "podgroups", "persistentvolumeclaims", "pods")
 
 
 class Orphans(Checker):

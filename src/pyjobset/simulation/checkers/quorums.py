@@ -2,7 +2,8 @@
 
 from pyjobset.simulation.checkers import reading
 from pyjobset.simulation.jobs import ENDED
-from pyjobset.simulation.world import JOBSET, Checker
+from pyjobset.simulation.users import JOBSET
+from pyjobset.simulation.world import Checker
 
 
 class Quorums(Checker):

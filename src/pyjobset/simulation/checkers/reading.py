@@ -22,6 +22,11 @@ def owner(obj: Manifest) -> str:
     return next((o["uid"] for o in obj["metadata"].get("ownerReferences") or () if o.get("controller")), "")
 
 
+def is_ours(jobset: Manifest) -> bool:
+    """No other controller is in charge of it."""
+    return jobset["spec"].get("managedBy") in (None, labels.MANAGED_BY)
+
+
 def owned(store: Store, plural: str) -> Iterator[Manifest]:
     """Without what belongs to nobody: that is a bystander's."""
     return (obj for obj in store.of(plural) if owner(obj))

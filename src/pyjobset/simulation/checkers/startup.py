@@ -4,7 +4,8 @@ from pyjobset.objects import labels
 from pyjobset.objects.meta import Manifest
 from pyjobset.simulation.checkers import reading
 from pyjobset.simulation.store import Change
-from pyjobset.simulation.world import JOBSET, Checker
+from pyjobset.simulation.users import JOBSET
+from pyjobset.simulation.world import Checker
 
 Started = tuple[str, int, str]
 

@@ -3,13 +3,14 @@
 from pyjobset.objects import labels
 from pyjobset.objects.meta import Manifest
 from pyjobset.simulation.checkers import reading
-from pyjobset.simulation.world import JOBSET, Checker
+from pyjobset.simulation.users import JOBSET
+from pyjobset.simulation.world import Checker
 
 
 class Status(Checker):
     def end(self) -> None:
         jobset = self.store.get(JOBSET)
-        if jobset is None:
+        if jobset is None or not reading.is_ours(jobset):
             return
         status = jobset["status"]
         terminal = status.get("terminalState") or ""
@@ -49,7 +50,10 @@ class Status(Checker):
                 self.report(f"a suspended JobSet holds {plural} {obj['metadata']['name']}")
 
     def _check_running(self, jobset: Manifest) -> None:
-        """It hangs for good only where its pods do: some pod runs for ever."""
+        """It hangs for good only where its pods do: some pod runs for ever. Or where somebody deleted a claim that pods
+        which have ended hold: no others can be made before those are gone, and they are not ours to delete."""
+        if any(reading.is_deleted(claim) for claim in self.store.of("persistentvolumeclaims")):
+            return
         pods = [pod for pod in self.store.of("pods") if reading.is_live_pod(pod)]
         if not any(pod["spec"].get("nodeName") for pod in pods):
             self.report("an unfinished JobSet has no running pod")

@@ -3,7 +3,8 @@
 from pyjobset.objects import labels
 from pyjobset.simulation.checkers import reading
 from pyjobset.simulation.store import Change
-from pyjobset.simulation.world import JOBSET, Checker
+from pyjobset.simulation.users import JOBSET
+from pyjobset.simulation.world import Checker
 
 
 class Terminal(Checker):

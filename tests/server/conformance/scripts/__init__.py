@@ -9,6 +9,7 @@ from tests.server.conformance.scripts.immutable import IMMUTABLE
 from tests.server.conformance.scripts.leases import LEASES
 from tests.server.conformance.scripts.patches import PATCHES
 from tests.server.conformance.scripts.reading import READING
+from tests.server.conformance.scripts.refusals import REFUSALS
 from tests.server.conformance.scripts.suspension import SUSPENSION
 
 GROUPS: Mapping[str, Mapping[str, Script]] = {
@@ -17,6 +18,7 @@ GROUPS: Mapping[str, Mapping[str, Script]] = {
     "Deletion": DELETION,
     "What may not change": IMMUTABLE,
     "Suspended Jobs": SUSPENSION,
+    "Refusals": REFUSALS,
     "Leases and Events": LEASES,
     "Reading and watching": READING,
 }

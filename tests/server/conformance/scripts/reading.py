@@ -67,6 +67,9 @@ READING: Mapping[str, Script] = {
         (Watch("jobs", first=2), Watch("jobs", first=3, selector="colour=red")),
         ("jobs",),
     ),
+    "a watch from a version that is forgotten ends at once": Script(
+        (create("jobsets", jobset()), get("jobsets", "a")), (Watch("jobsets", first=1, version="1"),)
+    ),
     "a streaming list tells what there is, a bookmark, then what comes": Script(
         (
             create("jobs", job()),
