@@ -1,6 +1,7 @@
 """Plays worlds for hours: `make soak HOURS=1`. Or one: `python -m tests.world.soak --seed 7` tells its story.
 
-`--replay` plays one that was recorded, given as its answers or as a file of regressions/.
+`--replay` plays one that was recorded, given as its answers or as a file of regressions/; `--mutant` finds one that a
+planted fault spoils.
 
 Seeds begin after those of the tests. The first bad world of each process ends the soak, with its report.
 """
@@ -14,13 +15,17 @@ from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from pathlib import Path
 
+import pytest
+
 from pyjobset.simulation.chooser import Replayed, Seeded
 from pyjobset.simulation.story import story
+from tests.world.mutants import MUTANTS
 from tests.world.reports import play_seeds
 from tests.world.worlds import Tally, play, quiet
 
 FIRST_SEED = 1_000_000
 BATCH = 200
+MUTANT_SEEDS = 20_000
 
 
 def main(line: Sequence[str] | None = None) -> int:
@@ -30,7 +35,14 @@ def main(line: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, help="only this world, with its story")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--replay", help="only this world, with its story: answers in JSON, or a file with them")
+    parser.add_argument("--mutant", help="the first world that this planted fault spoils, made small", choices=MUTANTS)
     options = parser.parse_args(line)
+    if options.mutant:
+        with pytest.MonkeyPatch.context() as patch:
+            MUTANTS[options.mutant].plant(patch)
+            _, problem = play_seeds(range(MUTANT_SEEDS))
+        print(problem or f"none of {MUTANT_SEEDS} worlds")
+        return 0 if problem else 1
     if options.seed is not None or options.replay:
         with quiet():
             outcome = play(Replayed(_recorded(options.replay)) if options.replay else Seeded(options.seed))
