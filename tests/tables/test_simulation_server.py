@@ -44,7 +44,6 @@ JOBS_PATH = "/apis/batch/v1/namespaces/ns/jobs"
         ask("POST", "/api/v1/namespaces/ns/pods/a/eviction", body=b"{}"),
         ask("GET", JOBS_PATH, "continue=x"),
         ask("GET", JOBS_PATH, "resourceVersion=1"),
-        ask("GET", JOBS_PATH, "limit=1"),
         ask("POST", JOBS_PATH, "fieldValidation=Strict", body=b"{}"),
         ask("DELETE", f"{JOBS_PATH}/a", body=b'{"propagationPolicy":"Orphan"}'),
         ask("GET", JOBS_PATH, "labelSelector=a!%3Db"),
@@ -57,6 +56,22 @@ def test_what_is_not_modelled_is_refused_loudly(request_: Request) -> None:
         server.create("jobs", "ns", job("b"))
         with pytest.raises(NotImplementedError):
             server.answer(request_)
+
+    run(case)
+
+
+def test_the_pages_of_a_list_are_of_one_moment_until_that_is_forgotten() -> None:
+    async def case(server: Server) -> None:
+        for name in "abc":
+            server.create("workloads", "ns", workload(name))
+        async with Client(server) as client:
+            pages = client.pages(WORKLOADS, "ns", page_size=1)
+            assert b'"name":"a"' in bytes(((await anext(pages)).items or ())[0])
+            server.delete(Name("workloads", "ns", "b"))
+            assert b'"name":"b"' in bytes(((await anext(pages)).items or ())[0])
+            server.store.compact()
+            with pytest.raises(Expired):
+                await anext(pages)
 
     run(case)
 

@@ -322,6 +322,8 @@ class Server:
         items = [obj for obj in self._sorted(plural, namespace) if is_chosen(obj)]
         version = self.store.version
         if query.get("continue"):
+            if query["continue"] not in self._pages:
+                raise NotImplementedError(f"{UNMODELLED} tokens that it did not give")
             version, items = self._pages[query["continue"]]
             if version < self.store.oldest:
                 raise Refusal(410, "Expired", "The provided continue parameter is too old")
