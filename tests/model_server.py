@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import msgspec
 
 from pyjobset.kube.requests import Request
-from pyjobset.kube.responses import Response
+from pyjobset.kube.responses import Response, error_of
 from pyjobset.objects import resources
 from pyjobset.objects.meta import Manifest, Struct
 from pyjobset.objects.resources import Resource
@@ -89,7 +89,7 @@ class ModelServer:
     unserved: set[str] = field(default_factory=set)
     """Plurals that the server does not have."""
     before: Callable[[Request, str], Fault] = lambda _request, _plural: None
-    """A fault instead of the answer to a request."""
+    """A fault instead of the answer to a request, and of a watch."""
     after: Callable[[Request, str], Fault] = lambda _request, _plural: None
     """A fault instead of the answer to a request that was executed."""
     latency_seconds: float = 0.001
@@ -137,6 +137,9 @@ class ModelServer:
     async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
         self._start()
         plural, _, _ = _parse(request.path)
+        fault = self.before(request, plural)
+        if fault is not None:
+            raise fault if isinstance(fault, Exception) else error_of(request, fault)
         async with self.model.stream(request) as lines:
             parts = request.path.split("/namespaces/")
             self.watched.add((plural, parts[1].split("/")[0] if len(parts) > 1 else ""))

@@ -251,7 +251,9 @@ def test_replicas_that_start_together_agree_on_one_secret(data: dict[str, str] |
 def test_nobody_is_ready_before_it_is_trusted(forbidden: str) -> None:
     async def main(server: Server) -> None:
         install(server)
-        server.before = lambda _request, plural: failure(403, "Forbidden", "no") if plural == forbidden else None
+        server.before = lambda request, plural: (
+            failure(403, "Forbidden", "no") if (request.method, plural) == ("PATCH", forbidden) else None
+        )
         async with replicas(server, 1) as found:
             (keeper,) = found.keepers
             with pytest.raises(ssl.SSLError):

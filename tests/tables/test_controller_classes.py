@@ -81,5 +81,6 @@ def test_a_watch_that_is_not_allowed_leaves_the_tries() -> None:
             await until(lambda: "Blocked" in conditions(server))
             put_class(server, CLASS)
             await until(lambda: server.names("jobs"), seconds=301)
+            assert "priorityclasses" not in watched(server)
 
     world(case)

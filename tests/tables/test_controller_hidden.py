@@ -4,8 +4,6 @@ import asyncio
 
 import pytest
 
-from pyjobset.kube.requests import Request
-from pyjobset.kube.responses import error_of
 from pyjobset.objects.labels import JOBSET_NAME
 from tests.builders import plain, replicated_job
 from tests.controller_world import GANG, conditions, controller, events, manifest, settled, world
@@ -61,15 +59,7 @@ def test_a_dead_webhook_is_told_and_what_runs_is_counted(plural: str) -> None:
 def test_a_gang_runs_where_pods_may_not_be_listed() -> None:
     async def case(server: ModelServer) -> None:
         server.put("jobsets", manifest(scheduling=GANG))
-        stream = server.stream
         forbidden = failure(403, "Forbidden", "pods is forbidden")
-
-        def refusing(request: Request):  # type: ignore[no-untyped-def]
-            if request.path.endswith("/pods"):
-                raise error_of(request, forbidden)
-            return stream(request)
-
-        server.stream = refusing  # type: ignore[method-assign]
         server.before = lambda _, plural: forbidden if plural == "pods" else None
         async with controller(server):
             await asyncio.sleep(60)

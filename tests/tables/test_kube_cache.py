@@ -367,6 +367,43 @@ async def test_objects_of_an_api_that_is_taken_away_are_deleted() -> None:
         assert (seen.cache.is_unserved, seen.names, seen.new_changes()) == (False, ["a"], [("a", None, 11)])
 
 
+def test_who_listens_is_told_once_when_an_api_goes_and_once_when_it_comes() -> None:
+    async def main() -> None:
+        server, told = server_with("a", "b"), list[tuple[bool, list[str]]]()
+        async with watched(server, on_served=lambda: told.append((seen.cache.is_unserved, seen.names))) as seen:
+            await seen.cache.wait_synced()
+            server.refusal = failure(404, "NotFound")
+            server.drop()
+            await asyncio.sleep(10 * PROBE_SECONDS)
+            assert told == [(True, [])]
+            server.remove("b")
+            server.refusal = None
+            await asyncio.sleep(2 * PROBE_SECONDS)
+            assert told == [(True, []), (False, ["a"])]
+
+    run(main())
+
+
+@pytest.mark.parametrize("between", [failure(403, "Forbidden"), Unavailable("connection refused")])
+def test_two_404_that_are_not_in_a_row_empty_nothing(between: Any) -> None:
+    """Each of two API servers that start anew, one after the other, may not know all of its resources yet."""
+
+    async def main() -> None:
+        server = server_with("a")
+        async with watched(server) as seen:
+            await seen.cache.wait_synced()
+            seen.new_changes()
+            server.drop()
+            for refusal in (failure(404, "NotFound"), between, failure(404, "NotFound")):
+                server.refusal = refusal
+                await server.asked(len(server.requests) + 1)
+            server.refusal = None
+            await seen.caught_up()
+            assert (seen.cache.is_unserved, seen.names, seen.new_changes()) == (False, ["a"], [])
+
+    run(main())
+
+
 @pytest.mark.parametrize("refusal", [failure(403, "Forbidden"), failure(401, "Unauthorized"), Unavailable("refused")])
 def test_a_cache_that_may_not_or_cannot_list_keeps_trying_slower_and_slower(refusal: Any) -> None:
     async def main() -> None:
@@ -453,6 +490,40 @@ def test_a_listener_that_fails_is_logged_and_the_cache_goes_on(caplog: pytest.Lo
     with caplog.at_level(logging.ERROR):
         run(main())
     assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [LookupError] * 2
+
+
+def test_a_listener_to_the_api_that_fails_ends_no_cache(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        server = server_with("a", refusal=failure(404, "NotFound"))
+        async with watched(server, on_served=lambda: 1 / 0) as seen:
+            await seen.cache.wait_synced()
+            await asyncio.sleep(1)
+            server.refusal = None
+            await asyncio.sleep(2 * PROBE_SECONDS)
+            assert (seen.names, watches(server)[-1]) == (["a"], "stream")
+
+    run(main())
+    assert caplog.text.count("on_served failed resource=jobs.batch") == 2
+    assert "cache failed" not in caplog.text
+
+
+def test_a_problem_that_stays_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        server = server_with("a", refusal=failure(403, "Forbidden", "you may not"))
+        async with watched(server) as seen:
+            await asyncio.sleep(3600)
+            server.refusal = Unavailable("connection refused")
+            await asyncio.sleep(3600)
+            server.refusal = None
+            await seen.caught_up()
+            server.refusal = failure(403, "Forbidden", "you may not")
+            server.drop()
+            await asyncio.sleep(3600)
+
+    with caplog.at_level(logging.INFO):
+        run(main())
+    said = [record.getMessage().rpartition(": ")[2].rpartition("error=")[2] for record in caplog.records]
+    assert said == ["you may not", "connection refused", "connection reset", "you may not"]
 
 
 def test_an_object_that_an_index_fails_on_is_only_missing_there(caplog: pytest.LogCaptureFixture) -> None:

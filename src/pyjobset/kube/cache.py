@@ -93,6 +93,7 @@ class Cache(Generic[T]):
                 pause = self._refused(error)
                 self._note(error, pause, logging.INFO if error.code == 404 else logging.WARNING)
             except JobSetError as error:
+                self._absences = 0
                 pause = self._backoff()
                 if isinstance(error, Unavailable):
                     pause = max(pause, error.retry_after_seconds or 0.0)
@@ -236,7 +237,7 @@ class Cache(Generic[T]):
         self._sync()
         if self.is_unserved:
             self.is_unserved = False
-            self._on_served()
+            self._report_served()
 
     def _skip(self, bad: Unreadable) -> None:
         key = Key(bad.namespace, bad.name)
@@ -251,6 +252,7 @@ class Cache(Generic[T]):
     def _refused(self, error: Refused) -> float:
         """How long to wait. A 404 twice in a row means that the server does not have the resource: no objects."""
         if error.code != 404:
+            self._absences = 0
             return self._backoff()
         self._absences += 1
         if self._absences == 1:  # a starting server may not know all of its resources yet
@@ -261,7 +263,7 @@ class Cache(Generic[T]):
             self._mirror.end_list(self._mirror.version)
             self._is_listed = False
             self._sync()
-            self._on_served()
+            self._report_served()
         return PROBE_SECONDS * random.uniform(0.8, 1.2)  # noqa: S311
 
     def _backoff(self) -> float:
@@ -270,8 +272,16 @@ class Cache(Generic[T]):
         return float(seconds * random.uniform(0.5, 1.0))  # noqa: S311
 
     def _note(self, error: JobSetError, pause: float, level: int) -> None:
+        """Says a problem once: a right that lacks may lack for months."""
+        is_known = self.problem is not None and self.problem.message == error.message
         self.problem = error
-        log.log(level, "watch ended resource=%s retry_seconds=%.1f error=%s", self.resource, pause, error)
+        log.log(
+            logging.DEBUG if is_known else level,
+            "watch ended resource=%s retry_seconds=%.1f error=%s",
+            self.resource,
+            pause,
+            error,
+        )
 
     def _succeeded(self) -> None:
         self._failures = self._absences = 0
@@ -288,6 +298,12 @@ class Cache(Generic[T]):
             self._on_change(old, new)
         except Exception:
             log.exception("on_change failed resource=%s", self.resource)
+
+    def _report_served(self) -> None:
+        try:
+            self._on_served()
+        except Exception:
+            log.exception("on_served failed resource=%s", self.resource)
 
 
 def _guarded(name: str, function: Callable[[T], Iterable[str]]) -> Callable[[T], Iterable[str]]:
