@@ -197,9 +197,7 @@ def named(manifest: Manifest, name: str) -> Manifest:
         pytest.param((), (), job(completedIndexes="0"), None, ["pods", "jobs"], id="no pod is left"),
         pytest.param((), (DONE,), job(), None, ["pods"], id="a leader that the cache does not show has succeeded"),
         pytest.param((pod(3),), (pod(),), job(completedIndexes="1-9"), 0, ["jobs", "pods"], id="index 0 is not over"),
-        pytest.param(
-            (pod(3),), (), job(completedIndexes="10"), "not exist yet", ["jobs", "pods", "jobs"], id="10 is not 0"
-        ),
+        pytest.param((pod(3),), (), job(completedIndexes="10"), "not exist yet", ["jobs", "pods"], id="10 is not 0"),
         pytest.param((), (), job("other", completedIndexes="0"), "not exist yet", ["pods", "jobs"], id="another Job"),
         pytest.param((), (pod(node=""),), job(), "not scheduled yet", ["pods"], id="a leader that waits is not over"),
         pytest.param(

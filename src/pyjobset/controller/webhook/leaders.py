@@ -23,7 +23,7 @@ from pyjobset.objects.placement import LEADER_INDEX, has_finished_leader, leader
 from pyjobset.objects.resources import JOBS, NODES, PODS, Resource
 
 SECONDS_MAX = 3.0
-"""For one question to the API server, which waits 10 s for both of a follower's and then refuses the pod itself."""
+"""For one question to the API server, which waits 10 s for all of a follower's and then refuses the pod itself."""
 
 
 class _Indexes(Struct, frozen=True):
@@ -56,7 +56,8 @@ class Leaders:
         if _has_led(cached) or (sibling is not None and await self._is_over(follower)):
             return sibling
         listed = await self._listed(follower)
-        if not leaders(listed) and (_has_led(_of_its_job(listed, follower)) or await self._is_over(follower)):
+        has_led = not leaders(listed) and _has_led(_of_its_job(listed, follower))
+        if has_led or (sibling is None and not leaders(listed) and await self._is_over(follower)):  # asked once
             return sibling
         return chosen(follower, listed)
 
