@@ -125,12 +125,15 @@ def test_a_name_that_is_not_there_for_who_may_not_look_everywhere(may_list: str,
                 'jobsets.jobset.x-k8s.io "js" is forbidden: User "u" cannot get resource "jobsets" in API group '
                 '"jobset.x-k8s.io" in the namespace "ns"'
             ),
-            "ask for that right: kubectl auth can-i get jobsets.jobset.x-k8s.io -n ns says no",
+            "ask an administrator for that right; kubectl auth can-i get jobsets.jobset.x-k8s.io -n ns checks it",
         ),
-        (LIST, "ask for that right: kubectl auth can-i list jobsets.jobset.x-k8s.io --all-namespaces says no"),
+        (
+            LIST,
+            "ask an administrator for that right; kubectl auth can-i list jobsets.jobset.x-k8s.io --all-namespaces says no",
+        ),
         (
             'pods is forbidden: User "u" cannot list resource "pods" in API group "" in the namespace "ns"',
-            "ask for that right: kubectl auth can-i list pods -n ns says no",
+            "ask an administrator for that right; kubectl auth can-i list pods -n ns checks it",
         ),
         ("exceeded quota: small", "as it was"),
     ],

@@ -95,10 +95,9 @@ def test_where_the_gate_is_off_there_are_no_gangs() -> None:
 def test_what_a_person_reads() -> None:
     (problem,) = warnings(check(edited(JOBSET, LARGE), ALL_GATES), ALL_GATES)
     assert str(problem) == (
-        "spec.replicatedJobs[1].template.spec.backoffLimit: is less than the 7 pods of a Job, which a preemption may "
-        "evict together: they count as failed, the Job fails, and with it the JobSet (got 6). set "
-        "failurePolicy.maxRestarts, a larger backoffLimit, or a podFailurePolicy that ignores DisruptionTarget (it "
-        "needs restartPolicy: Never) [gang-backoff-limit]"
+        "spec.replicatedJobs[1].template.spec.backoffLimit: is less than the 7 pods of a Job: a preemption of the gang "
+        "fails the Job and the JobSet (got 6). set failurePolicy.maxRestarts, a larger backoffLimit, or a "
+        "podFailurePolicy that ignores DisruptionTarget [gang-backoff-limit]"
     )
     stage: Stage = "warning"
     assert GANG_BACKOFF_LIMIT.stage == stage

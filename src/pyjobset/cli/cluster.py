@@ -93,9 +93,8 @@ def hinting(kubeconfig: str | None) -> Iterator[None]:
         if right := _RIGHT.search(error.message):
             verb, resource, group, place = right["verb"], right["resource"], right["group"], right["namespace"]
             where = f"-n {place}" if place else "--all-namespaces"
-            error.hint = (
-                f"ask for that right: kubectl auth can-i {verb} {resource}{'.' * bool(group)}{group} {where} says no"
-            )
+            asked = f"{verb} {resource}{'.' * bool(group)}{group} {where}"
+            error.hint = f"ask an administrator for that right; kubectl auth can-i {asked} checks it"
         raise
 
 

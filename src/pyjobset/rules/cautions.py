@@ -54,8 +54,7 @@ STARTUP_POLICY_DEPRECATED = Rule(
 GANG_BACKOFF_LIMIT = Rule(
     "gang-backoff-limit",
     "spec.replicatedJobs[].template.spec.backoffLimit",
-    "is less than the pods of a Job that a preemption may evict together, and a failed Job would fail the JobSet",
-    "set failurePolicy.maxRestarts, a larger backoffLimit, or a podFailurePolicy that ignores DisruptionTarget "
-    "(it needs restartPolicy: Never)",
+    "is less than the pods of a Job: a preemption of the gang fails the Job and the JobSet",
+    "set failurePolicy.maxRestarts, a larger backoffLimit, or a podFailurePolicy that ignores DisruptionTarget",
     "warning",
 )

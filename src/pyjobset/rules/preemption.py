@@ -34,8 +34,7 @@ def breaches(jobset: JobSet, features: Features) -> Iterator[Problem]:
         is_at_risk = replicated_job.name in in_gangs and replicated_job.replicas > 0 and together > limit
         if is_at_risk and not _spares_evicted(spec) and _would_fail(jobset, replicated_job.name):
             message = (
-                f"is less than the {together} pods of a Job, which a preemption may evict together: they count as "
-                "failed, the Job fails, and with it the JobSet"
+                f"is less than the {together} pods of a Job: a preemption of the gang fails the Job and the JobSet"
             )
             yield registry.GANG_BACKOFF_LIMIT.at(f"spec.replicatedJobs[{i}].template.spec.backoffLimit", limit, message)
 

@@ -154,8 +154,14 @@ class Event(Struct, frozen=True):
     reason: str = ""
     message: str = ""
     last_timestamp: str | None = None
+    event_time: str | None = None
+    """Of events.k8s.io, which has no last time: ours, and those of the scheduler."""
     related: ObjectReference | None = None
     """Of a preemption, for whom."""
+
+    @property
+    def at(self) -> str:
+        return self.last_timestamp or self.event_time or ""
 
 
 PODS = Resource("v1", "pods", "Pod", Pod)

@@ -166,9 +166,7 @@ def preemption(facts: Facts) -> Iterator[Finding]:
     if found is None:
         return
     evidence = [Evidence(_name(facts), f"condition {found.type}", found.message)]
-    told = sorted(
-        (e for e in facts.events if e.reason == "Preempted"), key=lambda e: e.last_timestamp or "", reverse=True
-    )
+    told = sorted((e for e in facts.events if e.reason == "Preempted"), key=lambda e: e.at, reverse=True)
     by = dict.fromkeys(_related(facts, event) for event in told[:PREEMPTORS_READ_MAX] if event.related is not None)
     evidence += [Evidence(f"Pod {e.involved_object.name}", f"event {e.reason}", e.message) for e in told[:1]]
     whom = ", ".join(list(by)[:CLASSES_NAMED_MAX]) or "a higher priority"
@@ -205,7 +203,7 @@ def _refused_pods(facts: Facts) -> Iterator[Finding]:
     lacking = {j.metadata.uid: j for j in facts.family.jobs if _lacks_pods(j)}
     waiting = {p.metadata.name for p in facts.pods if is_waiting(p)}
     seen: set[str] = set()
-    for event in sorted(facts.events, key=lambda e: e.last_timestamp or "", reverse=True):
+    for event in sorted(facts.events, key=lambda e: e.at, reverse=True):
         about = event.involved_object
         is_of_group = about.kind == "PodGroup"
         if (about.uid in lacking or is_of_group) and about.uid not in seen:

@@ -147,11 +147,11 @@ def _remembered(facts: Facts, made: Restarts) -> list[_Failure]:
         and event.reason in REASONS
         and (of := _replicated_job(facts, event.involved_object.name)) in known
         and named in ("", event.involved_object.name)
-        and (event.last_timestamp or born) >= born
+        and (event.at or born) >= born
     ]
     if not found:
         return []
-    last, of = max(found, key=lambda pair: pair[0].last_timestamp or "")
+    last, of = max(found, key=lambda pair: pair[0].at)
     where = f"event {last.reason}"
     return [_Failure(last.involved_object.name, of, last.reason, last.message, where, is_counted=True)]
 
@@ -182,10 +182,10 @@ def _decided(facts: Facts, made: Restarts, failures: Sequence[_Failure]) -> Find
     outcome, then = _then(rule.action, policy, made, failure)
     if is_matched and last is not None:
         decided = f"rule {_called(last)} matches Job {failure.job} ({rule.action})"
+    elif policy.rules:
+        decided = f"no rule matches Job {failure.job}, which means {rule.action}"
     else:
-        decided = f"no rule matches Job {failure.job}, so the JobSet restarts ({rule.action})" if policy.rules else (
-            f"there are no rules, so Job {failure.job} restarts the JobSet ({rule.action})"
-        )  # fmt: skip
+        decided = f"Job {failure.job} failed and there are no rules, which means {rule.action}"
     help_ = [advice("change-rule")] if outcome == "fails" and rule.action == FAIL else []
     return finding(
         "failure-policy", _name(facts), [_seen(failure), *_asked(policy.rules, verdicts, failures)], help_,
@@ -291,12 +291,13 @@ def _told(facts: Facts) -> Iterator[Evidence]:
         e for e in facts.events if e.involved_object.kind == "JobSet" and e.reason.endswith("FailurePolicyAction")
     ]
     if events:
-        last = max(events, key=lambda e: e.last_timestamp or "")
+        last = max(events, key=lambda e: e.at)
         yield Evidence(_name(facts), f"event {last.reason}", last.message)
 
 
 def _seen(failure: _Failure) -> Evidence:
-    return Evidence(f"Job {failure.job}", failure.where, f"{failure.reason}: {failure.message}")
+    reason = "" if failure.where.endswith(failure.reason) else f"{failure.reason}: "
+    return Evidence(f"Job {failure.job}", failure.where, f"{reason}{failure.message}")
 
 
 def _called(verdict: _Verdict) -> str:
