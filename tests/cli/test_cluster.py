@@ -129,7 +129,10 @@ def test_a_name_that_is_not_there_for_who_may_not_look_everywhere(may_list: str,
         ),
         (
             LIST,
-            "ask an administrator for that right; kubectl auth can-i list jobsets.jobset.x-k8s.io --all-namespaces says no",
+            (
+                "ask an administrator for that right; kubectl auth can-i list jobsets.jobset.x-k8s.io --all-namespaces "
+                "checks it"
+            ),
         ),
         (
             'pods is forbidden: User "u" cannot list resource "pods" in API group "" in the namespace "ns"',
