@@ -123,7 +123,7 @@ def test_each_object_is_posted_once_and_no_write_conflicts(make_plane: MakePlane
 def test_each_restart_is_counted_once_also_when_the_controller_is_killed_right_after_it(make_plane: MakePlane) -> None:
     """Between the count and the Jobs of the next attempt there is nothing but what is stored."""
     plane = make_plane(controller=True)
-    lab = Lab(plane.run_kubectl, "default")
+    lab = Lab(plane, "default")
     since = lab.version()
     failing, worker = replicated_job("f", "sleep infinity"), replicated_job("w", "sleep infinity")
     lab.apply(manifest("js", failing, worker, failurePolicy={"maxRestarts": 3}))
@@ -145,7 +145,7 @@ def test_each_restart_is_counted_once_also_when_the_controller_is_killed_right_a
 @pytest.mark.decision(40)
 def test_jobs_whose_failures_are_seen_together_restart_in_one_write(make_plane: MakePlane) -> None:
     plane = make_plane(controller=True, feature_gates={"RestartJob": True})
-    lab = Lab(plane.run_kubectl, "default")
+    lab = Lab(plane, "default")
     policy = {"maxRestarts": 9, "rules": [{"name": "r", "action": "RestartJob"}]}
     lab.apply(manifest("js", replicated_job("f", "sleep infinity", 2), failurePolicy=policy))
     pods = lab.wait_running(2)
@@ -173,7 +173,7 @@ def restarts(jobset: Object) -> list[int]:
 @pytest.mark.decision(4)
 def test_a_success_and_a_failure_that_are_seen_together_are_a_success(make_plane: MakePlane) -> None:
     plane = make_plane(controller=True)
-    lab = Lab(plane.run_kubectl, "default")
+    lab = Lab(plane, "default")
     works, fails = replicated_job("works", "sleep infinity"), replicated_job("fails", "sleep infinity")
     enough = {"operator": "All", "targetReplicatedJobs": ["works"]}
     lab.apply(manifest("js", fails, works, successPolicy=enough, failurePolicy={"maxRestarts": 1}))

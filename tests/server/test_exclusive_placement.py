@@ -11,8 +11,9 @@ import pytest
 
 from pyjobset.localplane.components import SCHEDULER
 from pyjobset.localplane.options import NodeLayout
+from pyjobset.localplane.plane import Plane
 from pyjobset.objects import labels
-from tests.server.plane import Kubectl, MakePlane, wait_for
+from tests.server.plane import MakePlane, wait_for
 from tests.server.scheduling.lab import OWN, RACK, Lab
 from tests.server.test_controller import Cluster, Object, manifest, replicated_job
 
@@ -22,8 +23,8 @@ WEBHOOKS = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
 
 
 @pytest.fixture
-def lab(kubectl: Kubectl, namespace: str) -> Iterator[Lab]:
-    made = Lab(kubectl, namespace)
+def lab(plane: Plane, namespace: str) -> Iterator[Lab]:
+    made = Lab(plane, namespace)
     yield made
     made.close()
 
@@ -198,7 +199,7 @@ ZONE = "topology.kubernetes.io/rack"
 def test_followers_made_without_the_webhooks_are_replaced(make_plane: MakePlane) -> None:
     """They wait for room, as their leader does. A Job that allows no failure outlives it, because each is marked."""
     plane = make_plane(controller=True, layout=NodeLayout(count=4, topology={ZONE: 4}))
-    lab = Lab(plane.run_kubectl, "default")
+    lab = Lab(plane, "default")
     lab.run("delete", WEBHOOKS, "--all")
     lab.run("cordon", "--selector=kubernetes.io/os=linux")
     since = lab.version()

@@ -68,8 +68,8 @@ def explained(plane: Plane, namespace: str) -> Explainer:
 
 
 @pytest.fixture
-def lab(kubectl: Kubectl, namespace: str) -> Iterator[Lab]:
-    made = Lab(kubectl, namespace)
+def lab(plane: Plane, namespace: str) -> Iterator[Lab]:
+    made = Lab(plane, namespace)
     yield made
     made.close()
 

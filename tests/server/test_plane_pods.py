@@ -39,6 +39,7 @@ CASES = {
     "shell": Case(("sh", "-c", "echo hello && sleep 1"), code=0),
     "shell-flags-in-args": Case(("/bin/bash",), ("-euc", "sleep 1; exit 3"), code=3),
     "shell-loop": Case(("sh", "-c", "while true; do sleep 1; done")),
+    "shell-for-ever": Case(("sh", "-c", "echo hello; sleep infinity")),
     "shell-program": Case(("sh", "-c", "python train.py")),
     "run-for": Case(("sleep", "1h"), notes={RUN_FOR: "1s"}, code=0),
     "run-for-ever": Case(("sleep", "1s"), notes={RUN_FOR: "forever"}),
@@ -150,8 +151,8 @@ def test_a_pod_that_changes_does_not_start_its_clock_again(plane: Plane, kubectl
     assert changes > 2
 
 
-def test_terminate_after_keeps_a_pod_terminating(kubectl: Kubectl, namespace: str) -> None:
-    lab = Lab(kubectl, namespace)
+def test_terminate_after_keeps_a_pod_terminating(plane: Plane, kubectl: Kubectl, namespace: str) -> None:
+    lab = Lab(plane, namespace)
     times = {"slower": "1h", "slow": "3s", "fast": "0s"}
     since = lab.version()
     create(kubectl, namespace, *(pod(name, Case(notes={TERMINATE_AFTER: time})) for name, time in times.items()))
@@ -166,11 +167,12 @@ def test_terminate_after_keeps_a_pod_terminating(kubectl: Kubectl, namespace: st
     wait_for(lambda: not lab.list_names("pods"), "the slower pod to go")
 
     def gone() -> list[str]:
-        found = [c.name for c in lab.watch("pods", since, seconds=1) if c.type == "DELETED"]
+        found = [c.name for c in lab.changes("pods", since) if c.type == "DELETED"]
         assert len(found) == len(times), found
         return found
 
     assert wait_for(gone, "their ends are told") == [*reversed(times)]
+    lab.close()
 
 
 def test_a_deleted_pod_that_somebody_holds_has_failed(kubectl: Kubectl, namespace: str) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pyjobset.localplane.plane import Plane
 from tests.server.plane import Kubectl, wait_for
 from tests.server.scheduling.lab import ATTEMPT, READY_AFTER, RUN_FOR, TERMINATE_AFTER, Lab
 from tests.server.test_controller import Cluster, Object, is_live, manifest, replicated_job
@@ -19,8 +20,8 @@ def cluster(kubectl: Kubectl, namespace: str) -> Cluster:
 
 
 @pytest.fixture
-def lab(kubectl: Kubectl, namespace: str) -> Iterator[Lab]:
-    made = Lab(kubectl, namespace)
+def lab(plane: Plane, namespace: str) -> Iterator[Lab]:
+    made = Lab(plane, namespace)
     yield made
     made.close()
 

@@ -112,7 +112,7 @@ def pair(make_plane: MakePlane, monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     election = ["--leader-elect", "--leader-election-namespace=default"]
     monkeypatch.setattr(components, "_controller", lambda *given: [*plain(*given), *election])
     plane = make_plane(controller=True, layout=LAYOUT)
-    lab = Lab(plane.run_kubectl, "default")
+    lab = Lab(plane, "default")
     role, binding = (o | {"metadata": {"name": "elects"}} for o in yaml.safe_load_all(ROLE.read_text()))
     subject = {"kind": "User", "name": components.CONTROLLER, "apiGroup": binding["roleRef"]["apiGroup"]}
     lab.apply(role, binding | {"roleRef": binding["roleRef"] | {"name": "elects"}, "subjects": [subject]})

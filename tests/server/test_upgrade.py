@@ -166,7 +166,7 @@ def plane(make_plane: MakePlane) -> Plane:
 
 @pytest.fixture
 def lab(plane: Plane) -> Lab:
-    return Lab(plane.run_kubectl, "default")
+    return Lab(plane, "default")
 
 
 def roll(plane: Plane, **feature_gates: bool) -> None:
@@ -315,7 +315,7 @@ def test_objects_that_another_release_wrote_are_taken_over_as_they_are(
 ) -> None:
     """No release of ours ran here. The Service has no labels, and the Jobs have one that is not ours."""
     plane = make_plane(layout=LAYOUT)
-    lab = Lab(plane.run_kubectl, "default")
+    lab = Lab(plane, "default")
     lab.apply(manifest("js", forever(completionMode="Indexed"), failurePolicy={"maxRestarts": 1}))
     jobset = lab.get("jobset", "js")
     service = {"clusterIP": "None", "selector": {f"{PREFIX}/jobset-name": "js"}, "publishNotReadyAddresses": True}

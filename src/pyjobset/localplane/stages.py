@@ -31,7 +31,8 @@ def seconds:
 def total: if any(. == null) then null else add end;
 def script_seconds:
   if test("\\b(while|until|for)\\b") then null
-  elif test("\\b(sleep|exit|echo|true|false)\\b") then ([scan("\\bsleep\\s+([^\\s;&|)]+)")[0] | seconds] | total // 0)
+  elif test("\\b(sleep|exit|echo|true|false)\\b") then
+    ([scan("\\bsleep\\s+([^\\s;&|)]+)")[0] | seconds] | if . == [] then 0 else total end)
   else null end;
 def container_seconds:
   ((.command // []) + (.args // [])) as $words

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.server.plane import Kubectl
+from pyjobset.localplane.plane import Plane
 from tests.server.scheduling.lab import Lab
 
 
 @pytest.fixture
-def lab(kubectl: Kubectl, namespace: str) -> Iterator[Lab]:
-    made = Lab(kubectl, namespace)
+def lab(plane: Plane, namespace: str) -> Iterator[Lab]:
+    made = Lab(plane, namespace)
     yield made
     made.close()

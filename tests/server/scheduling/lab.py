@@ -11,10 +11,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
+from urllib.parse import urlsplit
 
+from pyjobset.localplane.api import tls
 from pyjobset.localplane.nodes import manifest as node_manifest
 from pyjobset.localplane.options import NodeLayout
-from tests.server.plane import Kubectl, wait_for
+from pyjobset.localplane.plane import Plane
+from tests.server.plane import wait_for
+from tests.server.recorder import Recorder
 from tests.server.test_controller import GANG, Cluster, Object, manifest, replicated_job
 
 RACK = "lab.example.com/rack"
@@ -67,10 +71,12 @@ class Life:
 
 
 class Lab(Cluster):
-    def __init__(self, kubectl: Kubectl, namespace: str) -> None:
-        super().__init__(kubectl, namespace)
+    def __init__(self, plane: Plane, namespace: str) -> None:
+        super().__init__(plane.run_kubectl, namespace)
+        self._plane = plane
         self._numbers = count()
         self._added: list[str] = []
+        self._recorders: dict[str, Recorder] = {}
 
     # What there is room for
 
@@ -99,6 +105,8 @@ class Lab(Cluster):
 
     def close(self) -> None:
         """Pods go at once, because nobody ends them on a node that is gone."""
+        for recorder in self._recorders.values():
+            recorder.close()
         self._kubectl("delete", "jobsets", "--all", "--wait=false", "-n", self.namespace)
         self._kubectl("delete", "pods", "--all", "--force", "--grace-period=0", "--wait=false", "-n", self.namespace)
         if self._added:
@@ -209,8 +217,22 @@ class Lab(Cluster):
         self.run("delete", "jobset", name, "--wait=false")
 
     def version(self) -> int:
-        """Of the whole cluster, now."""
-        return int(json.loads(self.run("get", "--raw", self._path("pods") + "?limit=1"))["metadata"]["resourceVersion"])
+        """Of the whole cluster, now. From the first one on the changes of this namespace are kept."""
+        listed = json.loads(self.run("get", "--raw", self._path("pods") + "?limit=1"))
+        version = int(listed["metadata"]["resourceVersion"])
+        if not self._recorders:
+            port, access = urlsplit(self._plane.status().server).port, tls(self._plane.directory / "pki", "ca", "admin")
+            assert port
+            self._recorders = {kind: Recorder(port, access, self._path(kind), version) for kind in PATHS}
+        return version
+
+    def changes(self, kind: str, since: int) -> list[Change]:
+        """Those after `since` that were told until now."""
+        found = (
+            Change(int(event["object"]["metadata"]["resourceVersion"]), event["type"], event["object"])
+            for event in self._recorders[kind].told()
+        )
+        return [change for change in found if change.version > since]
 
     def history(self, kind: str, since: int, name: str = "js") -> list[Change]:
         """Every change of a JobSet after `since`, or of its objects, in order."""
@@ -218,7 +240,7 @@ class Lab(Cluster):
         def told() -> tuple[list[Change]]:
             there = [self.get(kind, name)] if kind == "jobsets" else self.of(kind, name)
             now = {o["metadata"]["name"]: int(o["metadata"]["resourceVersion"]) for o in there}
-            changes = self.watch(kind, since, seconds=1)
+            changes = self.changes(kind, since)
             last = {c.name: c.version for c in changes}
             assert all(last.get(n, 0) >= v for n, v in now.items() if v > since), f"told {last}, there is {now}"
             return (changes,)

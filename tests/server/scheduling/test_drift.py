@@ -82,7 +82,7 @@ def stop_controller(plane: Plane) -> None:
 def test_running_pods_are_not_disturbed_for_a_changed_object(make_plane: MakePlane) -> None:
     """Both kinds are replaced while the controller is away: it would put a deleted object back at once."""
     plane = make_plane(controller=True, layout=NodeLayout(count=2))
-    lab = Lab(plane.run_kubectl, "default")
+    lab = Lab(plane, "default")
     leader, worker = replicated_job("leader", "sleep infinity"), replicated_job("w", "sleep infinity")
     lab.start(leader, worker, scheduling={}, startupPolicy={"startupPolicyOrder": "InOrder"})
     lab.wait_running(2)

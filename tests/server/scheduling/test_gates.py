@@ -92,7 +92,7 @@ def test_dropped_fields_are_told_once_nothing_is_replaced_and_they_come_back_wit
 ) -> None:
     off = {gate: False for _, gate, _ in DROPPED.values()}
     plane = make_plane(controller=True, layout=LAYOUT, kubernetes_feature_gates=off)
-    lab = Lab(plane.run_kubectl, "default")
+    lab = Lab(plane, "default")
     told: dict[str, str] = {}
     for name, (field, gate, scheduling) in DROPPED.items():
         two_pods(lab, scheduling, name)
@@ -130,7 +130,7 @@ def test_dropped_fields_are_told_once_nothing_is_replaced_and_they_come_back_wit
 @pytest.mark.decision(22)
 def test_without_the_scheduling_api_the_jobs_run_and_it_is_told_until_it_is_there(make_plane: MakePlane) -> None:
     plane = make_plane(controller=True, layout=LAYOUT, kubernetes_feature_gates={"GenericWorkload": False})
-    lab = Lab(plane.run_kubectl, "default")
+    lab = Lab(plane, "default")
     two_pods(lab, GANG)
     told = lab.wait_condition("SchedulingDegraded", "APINotServed")
     assert told["status"] == "True"
@@ -155,7 +155,7 @@ def test_without_the_scheduling_api_the_jobs_run_and_it_is_told_until_it_is_ther
 def test_with_our_own_gate_off_a_stored_policy_is_as_if_it_were_not_there(make_plane: MakePlane) -> None:
     """On this cluster every other gate is on. The JobSet was stored before there was a controller to refuse it."""
     plane = make_plane()
-    lab = Lab(plane.run_kubectl, "default")
+    lab = Lab(plane, "default")
     lab.start(replicated_job("w", "sleep 1", pods=2), scheduling=GANG)
     with_gate_off(plane)
     lab.wait_true("Completed")
@@ -169,7 +169,7 @@ def test_with_our_own_gate_off_a_stored_policy_is_as_if_it_were_not_there(make_p
 
 def test_turning_our_own_gate_off_leaves_a_running_gang_alone(make_plane: MakePlane) -> None:
     plane = make_plane(controller=True, layout=NodeLayout(count=2))
-    lab = Lab(plane.run_kubectl, "default")
+    lab = Lab(plane, "default")
     two_pods(lab, GANG)
     pods, jobs = lab.uids("pods"), lab.uids("jobs")
     with_gate_off(plane)

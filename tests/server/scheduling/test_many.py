@@ -14,7 +14,7 @@ CHILDREN = {"workloads": JOBSETS, "podgroups": JOBSETS, "jobs": JOBSETS * JOBS}
 
 
 def created(lab: Lab, kind: str, since: int, number: int) -> Counter[str]:
-    made = Counter(c.name for c in lab.watch(kind, since, seconds=2) if c.type == "ADDED")
+    made = Counter(c.name for c in lab.changes(kind, since) if c.type == "ADDED")
     assert len(made) == number, len(made)
     return made
 
