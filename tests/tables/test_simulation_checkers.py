@@ -29,10 +29,11 @@ from pyjobset.simulation.checkers import (
     Status,
     Terminal,
 )
+from pyjobset.simulation.checkers.endings import is_timeless
 from pyjobset.simulation.chooser import Choices, Plain, Replayed
 from pyjobset.simulation.faults import FOREIGN, Storm
 from pyjobset.simulation.jobs import INDEX
-from pyjobset.simulation.kubelet import Fate
+from pyjobset.simulation.kubelet import FOREVER, Fate
 from pyjobset.simulation.scenario import NAMESPACE, Scenario, Step
 from pyjobset.simulation.store import Change, Name, Store
 from pyjobset.simulation.world import Checker, play
@@ -130,10 +131,16 @@ def group(quorum: int, name: str = "g", **more: Any) -> Manifest:
     return made("podgroups", name, spec={"schedulingPolicy": {"gang": {"minCount": quorum}}}, **more)
 
 
-def counted(*, restarts: int = 0, single: tuple[int, ...] = (), towards: int = 0) -> Manifest:
+def counted(
+    *,
+    restarts: int = 0,
+    single: tuple[int, ...] = (),
+    towards: int = 0,
+    action: str = "RestartJobSetAndIgnoreMaxRestarts",
+) -> Manifest:
     entry = {"name": "a", "jobRestarts": list(single)}
     status = {"restarts": restarts, "restartsCountTowardsMax": towards, "replicatedJobsStatus": [entry]}
-    return jobset(failurePolicy={"maxRestarts": 1}, status=status)
+    return jobset(failurePolicy={"maxRestarts": 1, "rules": [{"name": "rule", "action": action}]}, status=status)
 
 
 def ended(state: str, **counts: int) -> Manifest:
@@ -219,6 +226,11 @@ def _(scene: Scene) -> None:
 @case(Counters, "more restarts than there may be", "2 restarts count, maxRestarts is 1")
 def _(scene: Scene) -> None:
     scene.put(counted(towards=1), counted(towards=2))
+
+
+@case(Counters, "a restart that does not count", "0 of 1 restarts count, and no rule says that the others do not")
+def _(scene: Scene) -> None:
+    scene.put(counted(action="RestartJobSet"), counted(restarts=1, action="RestartJobSet"))
 
 
 @case(Duplicates, "another attempt")
@@ -735,3 +747,13 @@ def test_an_end_that_hangs_on_the_moment_is_not_compared() -> None:
     scene = Scene(Endings, simple(Step(2.0, "suspend"), Step(20.0, "resume")))
     scene.checker.end()
     assert scene.told == []
+
+
+def test_a_suspension_may_be_too_short_for_jobs_that_else_wait_for_others() -> None:
+    """A suspended JobSet makes them all at once; in a world of faults there may be no time for it."""
+    steps = (Step(6.0, "suspend"), Step(20.0, "resume"))
+    still = Scenario(simple().spec, steps, (FOREVER,))
+    assert is_timeless(still)
+    assert not is_timeless(
+        Scenario({**still.spec, "startupPolicy": {"startupPolicyOrder": "InOrder"}}, steps, (FOREVER,))
+    )

@@ -1,4 +1,5 @@
-"""Restarts, attempts and executions never skip and never fall, and those that count stay within maxRestarts."""
+"""Restarts, attempts and executions never skip and never fall. Those that count stay within maxRestarts, and all count
+but where a rule says that they do not."""
 
 from pyjobset.objects.meta import Manifest
 from pyjobset.simulation.store import Change
@@ -16,9 +17,14 @@ class Counters(Checker):
             if not was <= now <= was + 1:
                 self.report(f"{what} goes from {was} to {now} by {change.actor}")
         policy = change.object["spec"].get("failurePolicy") or {}
-        counted = _counted(change.object["status"])
+        status = change.object["status"]
+        counted = _sum(status, "restartsCountTowardsMax", "jobRestartsCountTowardsMax")
         if counted > policy.get("maxRestarts", 0):
             self.report(f"{counted} restarts count, maxRestarts is {policy.get('maxRestarts', 0)}")
+        restarts = _sum(status, "restarts", "jobRestarts")
+        ignores = any("IgnoreMaxRestarts" in rule["action"] for rule in policy.get("rules") or ())
+        if restarts != counted and not ignores:
+            self.report(f"{counted} of {restarts} restarts count, and no rule says that the others do not")
 
 
 def _pairs(old: Manifest, new: Manifest) -> list[tuple[str, int, int]]:
@@ -33,6 +39,7 @@ def _pairs(old: Manifest, new: Manifest) -> list[tuple[str, int, int]]:
     return found
 
 
-def _counted(status: Manifest) -> int:
-    singles = (entry.get("jobRestartsCountTowardsMax") or () for entry in status.get("replicatedJobsStatus") or ())
-    return (status.get("restartsCountTowardsMax") or 0) + sum(map(sum, singles))
+def _sum(status: Manifest, whole: str, single: str) -> int:
+    """Of the restarts of the JobSet and of its Jobs alone."""
+    singles = (entry.get(single) or () for entry in status.get("replicatedJobsStatus") or ())
+    return (status.get(whole) or 0) + sum(map(sum, singles))

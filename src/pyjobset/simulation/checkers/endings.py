@@ -30,9 +30,13 @@ class Endings(Checker):
 
 def is_timeless(scenario: Scenario) -> bool:
     """It ends the same way however long everything takes: nothing ever ends in it, or its users only wait. No deadline
-    cuts it off, and it is not the first success that counts."""
+    cuts it off, it is not the first success that counts, and it is not suspended where Jobs wait for others: suspended
+    ones do not, but there may be no time to make them."""
     spec = scenario.spec
     if "activeDeadlineSeconds" in spec or spec.get("successPolicy", {}).get("operator") == "Any":
+        return False
+    is_ordered = "startupPolicy" in spec or any("dependsOn" in job for job in spec["replicatedJobs"])
+    if is_ordered and (spec.get("suspend") or any(step.action == "suspend" for step in scenario.steps)):
         return False
     return all(fate is FOREVER for fate in scenario.fates) or all(step.action == "resume" for step in scenario.steps)
 
@@ -54,6 +58,6 @@ def _lasting(name: str, ending_: Any) -> Any:
     conditions, counters, suspend = ending_
     state = counters["terminalState"]
     conditions = [c for c in conditions if c[1] == "True" and state in (None, c[0])]
-    if state == "Failed":
-        counters = {key: value for key, value in counters.items() if key != "replicatedJobsStatus"}
-    return conditions, counters, suspend
+    # What runs on may have been suspended before it got as far as another attempt.
+    passing = {"Failed": "replicatedJobsStatus", None: "executionAttempts"}.get(state)
+    return conditions, {key: value for key, value in counters.items() if key != passing}, suspend
