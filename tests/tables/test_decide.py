@@ -1,6 +1,5 @@
 """decide: a JobSet's life from the first observation to its end, one case a rule."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -340,16 +339,37 @@ def refuses(server: TinyServer) -> tuple[Refusal, ...]:
     return (refusal("PodGroup", name, 30),)
 
 
-@pytest.mark.parametrize("trouble", [leaves, refuses])
-def test_a_job_does_not_grow_without_its_group_but_shrinks(
-    trouble: Callable[[TinyServer], tuple[Refusal, ...]],
-) -> None:
+def test_a_job_does_not_grow_without_its_group_but_shrinks() -> None:
     server = running(jobset(replicated_job("w", pods=2), scheduling=GANG))
-    refusals = trouble(server)
+    refusals = refuses(server)
     scale(server, 4)
     assert JOBS not in {a.resource for a in decide(server.observe(refusals=refusals)).actions}
     scale(server, 1)
     assert kinds(decide(server.observe(refusals=refusals))) == [("Patch", "Job")]
+
+
+@pytest.mark.decision(34)
+def test_jobs_grow_under_a_group_that_was_deleted_while_they_did() -> None:
+    """The pods of the one that has grown wait for those of the other, and hold the group: nobody may wait for its
+    successor."""
+    server = running(jobset(replicated_job("a", pods=1), replicated_job("b", pods=1), scheduling=GANG))
+    grown = [msgspec.to_builtins(replicated_job(name, pods=2)) for name in "ab"]
+    server.jobset = merged(server.jobset, {"spec": {"replicatedJobs": grown}})
+    server.jobs["js-a-0"] = merged(server.jobs["js-a-0"], {"spec": {"parallelism": 2, "completions": 2}})
+    leaves(server)
+    assert kinds(server.step()) == [("JsonPatch", "Workload"), ("Patch", "PodGroup"), ("Patch", "Job")]
+    (group,) = server.pod_groups.values()
+    assert group.spec.scheduling_policy.gang is not None
+    assert group.spec.scheduling_policy.gang.min_count == 4
+    assert [server.jobs[name].spec.parallelism for name in ("js-a-0", "js-b-0")] == [2, 2]
+
+
+@pytest.mark.decision(34)
+def test_no_job_grows_under_a_group_that_leaves_and_keeps_its_quorum() -> None:
+    server = running(jobset(replicated_job("w", pods=2), scheduling=GANG))
+    leaves(server)
+    scale(server, 4)
+    assert JOBS not in {a.resource for a in decide(server.observe(refusals=refuses(server))).actions}
 
 
 def test_an_elastic_change_is_ignored_while_its_gate_is_off() -> None:

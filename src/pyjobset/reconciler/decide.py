@@ -161,7 +161,7 @@ def _running(view: View, counts: Counts) -> Outcome:
     groups = sync_groups(view)
     storage = claims(view)
     allowed = order.allowed if storage.is_ready else frozenset()
-    resized = resize_jobs(view, groups=groups.ready)
+    resized = resize_jobs(view, groups=groups.growable)
     resumed = resume_jobs(view, allowed=allowed, groups=groups.ready)
     outcome = groups.outcome + service(view) + storage.outcome + placement(view) + resized
     outcome += create_jobs(view, allowed=allowed, groups=groups.ready) + resumed + order.outcome + gangs(view)

@@ -195,7 +195,7 @@ def _resume(view: View, child: Child, job: Job) -> JsonPatch:
 
 def resize_jobs(view: View, *, groups: frozenset[str] | None) -> Outcome:
     """Elastic: parallelism and completions of live Jobs follow the spec (gate ElasticJobSet). A Job grows once its
-    PodGroup is there."""
+    PodGroup is there, also where that is on its way out."""
     if gates.ELASTIC_JOBSET not in view.observation.features:
         return Outcome()
     emptied = _groups_being_emptied(view)

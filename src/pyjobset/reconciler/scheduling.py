@@ -27,8 +27,11 @@ from pyjobset.reconciler.view import Child, State, View
 class Groups:
     outcome: Outcome = NOTHING
     ready: frozenset[str] | None = frozenset()
-    """Names of the PodGroups that Jobs may be created, resumed or grown under after this decision's actions. None: no
-    grouping at all."""
+    """Names of the PodGroups that Jobs may be created or resumed under after this decision's actions. None: no grouping
+    at all."""
+    growable: frozenset[str] | None = frozenset()
+    """Those under which a Job may grow: also those that are on their way out. Its pods hold them, and are placed by
+    them until the last has gone; those of a Job that has grown wait for those of one that has yet to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +57,11 @@ def drop_groups(view: View) -> Outcome:
 def sync_groups(view: View) -> Groups:
     """Bring Workload and PodGroups to what the spec compiles to, with the quorums of this moment."""
     if view.jobset.spec.scheduling is not None and not view.observation.has_scheduling_api:
-        return Groups(_degraded(words.API_NOT_SERVED, _NOT_SERVED), ready=None)
+        return Groups(_degraded(words.API_NOT_SERVED, _NOT_SERVED), ready=None, growable=None)
     wanted = view.scheduling
     if wanted is None:
         deletes = Outcome(actions=_deletes(view, keep=frozenset())) if _gate_is_on(view) else NOTHING
-        return Groups(deletes, ready=None)
+        return Groups(deletes, ready=None, growable=None)
     wanted = with_quorums(view, wanted)
     busy = _groups_with_pods(view)
     accepts = view.observation.accepts
@@ -81,11 +84,13 @@ def sync_groups(view: View) -> Groups:
         has_workload = False  # the moment in which no group has pods is the Workload's too
     fit = {name for name, step in steps.items() if step.is_ready and (POD_GROUPS.kind, name) not in held}
     ready = frozenset(fit - emptied if has_workload else ())
+    leaving = {n for n in steps if (g := pod_groups.get(n)) is not None and g.metadata.deletion_timestamp is not None}
+    growable = ready | {name for name in leaving if (POD_GROUPS.kind, name) not in held}
     all_steps = (workload, *steps.values())
     actions = _deletes(view, keep=frozenset(keep)) + tuple(a for step in all_steps for a in step.actions)
     reasons = tuple(r for step in all_steps for r in step.reasons)
     outcome = Outcome(actions=actions + _suspends(view, emptied), reasons=reasons) + _health(view, all_steps)
-    return Groups(outcome, ready)
+    return Groups(outcome, ready, growable)
 
 
 def _gate_is_on(view: View) -> bool:
