@@ -108,6 +108,28 @@ def test_a_gang_that_lacks_pods_is_told_after_a_while() -> None:
     assert "only 2 pods exist" in message
 
 
+@pytest.mark.parametrize(("seconds", "expected"), [(-5, 15), (-3600, None)], ids=["they differ", "set back"])
+def test_a_clock_that_was_set_back_keeps_no_warning(seconds: int, expected: float | None) -> None:
+    server = gang(started=ago(300))
+    scheduler_says(server, "", "", created=ago(seconds))
+    decision = server.step(pods=pods(server, pending=2))
+    assert (decision.wake_after_seconds, told(decision) is None) == (expected, expected is not None)
+
+
+def test_a_note_without_its_time_is_no_note_for_ever() -> None:
+    server = gang(started=ago(300))
+    server.step(pods=pods(server, bound=3))
+    server.step(pods=pods(server, bound=2))
+    (note,) = [c for c in server.jobset.status.conditions if c.reason == words.POD_GROUP_PENDING]
+    timeless = msgspec.structs.replace(note, last_transition_time=None)
+    conditions = tuple(timeless if c is note else c for c in server.jobset.status.conditions)
+    server.jobset = msgspec.structs.replace(
+        server.jobset, status=msgspec.structs.replace(server.jobset.status, conditions=conditions)
+    )
+    decision = server.step(pods=pods(server, bound=2))
+    assert (told(decision) or ("", ""))[1] == words.POD_GROUP_INCOMPLETE
+
+
 def test_jobs_that_started_again_under_an_old_group_get_the_same_while() -> None:
     server = gang(started=ago(3))
     scheduler_says(server, "True", "", created=ago(3000))

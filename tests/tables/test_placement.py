@@ -343,6 +343,15 @@ def test_it_is_told_after_a_moment() -> None:
     assert leaders_scheduled(at_last)[0] == "False"
 
 
+@pytest.mark.parametrize(("seconds", "expected"), [(-5, 15), (-60, 70), (-61, None), (-86400 * 365, None)], ids=str)
+def test_a_clock_that_was_set_back_does_not_keep_it_for_ever(seconds: int, expected: float | None) -> None:
+    """The clocks of the scheduler and of the controller may differ a little."""
+    server = running()
+    decision = decided(server, pod(server, A, 0, "n0"), waiting(server, B, seconds=seconds))
+    assert decision.wake_after_seconds == expected
+    assert ("LeaderUnschedulable" in [e.reason for e in decision.events]) is (expected is None)
+
+
 def test_what_was_said_lasts_until_each_job_is_placed_again() -> None:
     server = running()
     server.apply(decided(server, pod(server, A, 0, "n0"), waiting(server, B)))

@@ -15,6 +15,8 @@ from pyjobset.reconciler.outcome import ConditionChange
 
 MESSAGE_BYTES_MAX = 32_768
 """metav1.Condition allows no longer message."""
+SKEW_SECONDS_MAX = 60
+"""The clocks of a cluster differ by less."""
 
 
 def timestamp(now: datetime) -> str:
@@ -28,6 +30,13 @@ def seconds_since(time: str, now: datetime) -> float | None:
         return (now - datetime.fromisoformat(time.upper())).total_seconds()
     except (ValueError, TypeError, OverflowError):
         return None
+
+
+def waited_seconds(since: str, now: datetime, enough: float) -> float:
+    """For a warning after so long. A time that cannot be read, or that is far ahead because a clock has been set back
+    since, is long enough: it would be waited for without a word."""
+    passed = seconds_since(since, now)
+    return enough if passed is None or passed < -SKEW_SECONDS_MAX else passed
 
 
 def find(conditions: Iterable[Condition], type_: str) -> Condition | None:

@@ -12,7 +12,7 @@ from datetime import datetime
 from pyjobset.objects import conditions as words
 from pyjobset.objects.meta import Condition
 from pyjobset.objects.scheduling import PodGroup
-from pyjobset.reconciler.conditions import find, seconds_since, timestamp
+from pyjobset.reconciler.conditions import find, timestamp, waited_seconds
 from pyjobset.reconciler.group_state import GroupState, group_states
 from pyjobset.reconciler.outcome import NOTHING, ConditionChange, Outcome
 from pyjobset.reconciler.view import View
@@ -58,7 +58,7 @@ def _pending(view: View, state: GroupState) -> Outcome | None:
         )
         return Outcome(conditions=(noted,), wake_after_seconds=SILENCE_SECONDS)
     if stored is not None and stored.reason == words.POD_GROUP_PENDING:
-        noted_seconds = _seconds_since(stored.last_transition_time or "", view.observation.now)
+        noted_seconds = _waited_seconds(stored.last_transition_time or "", view.observation.now)
         if noted_seconds < SILENCE_SECONDS:
             return Outcome(wake_after_seconds=SILENCE_SECONDS - noted_seconds)
     return None
@@ -166,8 +166,8 @@ def _condition(status: str, reason: str, message: str, *, is_warning: bool = Tru
 
 def _age_seconds(group: PodGroup, start: str, now: datetime) -> float:
     """Since the pods could exist."""
-    return _seconds_since(max(group.metadata.creation_timestamp or "", start), now)
+    return _waited_seconds(max(group.metadata.creation_timestamp or "", start), now)
 
 
-def _seconds_since(time: str, now: datetime) -> float:
-    return seconds_since(time, now) or 0.0
+def _waited_seconds(since: str, now: datetime) -> float:
+    return waited_seconds(since, now, SILENCE_SECONDS)

@@ -16,7 +16,7 @@ from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.meta import Condition, Manifest, controller_of
 from pyjobset.objects.placement import annotations_of, has_leader, leaders
 from pyjobset.objects.resources import PODS
-from pyjobset.reconciler.conditions import find, is_true, seconds_since, timestamp
+from pyjobset.reconciler.conditions import find, is_true, timestamp, waited_seconds
 from pyjobset.reconciler.decision import Action, Delete, Patch, Reason
 from pyjobset.reconciler.outcome import NOTHING, ConditionChange, Outcome
 from pyjobset.reconciler.view import Child, State, View
@@ -79,7 +79,7 @@ def _waits(view: View, jobs: Sequence[tuple[str, Sequence[Pod]]]) -> Outcome:
         message = "every Job of exclusive placement has its domain"
         change = ConditionChange(words.LEADERS_SCHEDULED, "True", words.ALL_LEADERS_SCHEDULED, message)
         return Outcome(conditions=(change,)) if is_over else NOTHING
-    left = SILENCE_SECONDS - max(_seconds_since(condition, view.observation.now) for condition in waiting.values())
+    left = SILENCE_SECONDS - max(_waited_seconds(condition, view.observation.now) for condition in waiting.values())
     if left > 0 and (stored is None or stored.reason != words.LEADER_UNSCHEDULABLE):
         return Outcome(wake_after_seconds=left)
     job, condition = next(iter(waiting.items()))
@@ -97,9 +97,8 @@ def _unschedulable(pod: Pod) -> Condition | None:
     return condition if condition is not None and condition.reason == "Unschedulable" else None
 
 
-def _seconds_since(condition: Condition, now: datetime) -> float:
-    passed = seconds_since(condition.last_transition_time or "", now)
-    return SILENCE_SECONDS if passed is None else passed
+def _waited_seconds(condition: Condition, now: datetime) -> float:
+    return waited_seconds(condition.last_transition_time or "", now, SILENCE_SECONDS)
 
 
 def _exclusive(view: View) -> Iterator[Child]:
