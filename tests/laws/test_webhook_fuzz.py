@@ -134,6 +134,12 @@ def again(asked: Request, changed: Manifest) -> bytes:
     return body(changed, kind=kind, uid=asked.uid, name=asked.name, namespace=asked.namespace)
 
 
+def document(asked: Request) -> Manifest:
+    """What nobody reads may be no UTF-8."""
+    found: Manifest = json.loads(bytes(asked.object).decode(errors="replace"))
+    return found
+
+
 async def judge_jobset(content: bytes, seen: Counter[str]) -> None:
     mutated, validated = await ask(admission.mutate, content), await ask(VALIDATE, content)
     if validated is None:
@@ -155,7 +161,7 @@ async def judge_jobset(content: bytes, seen: Counter[str]) -> None:
     if "patch" not in mutated:
         return
     seen["patched"] += 1
-    complete = again(asked, patched(json.loads(bytes(asked.object)), mutated))
+    complete = again(asked, patched(document(asked), mutated))
     twice, after = await ask(admission.mutate, complete), await ask(VALIDATE, complete)
     assert twice is not None
     assert "patch" not in twice
@@ -181,7 +187,7 @@ async def judge_pod(content: bytes, seen: Counter[str], lookup: pods.Lookup) -> 
         if "patch" in known:
             seen["pod patched"] += 1
             asked = decode(content)
-            placed = patched(json.loads(bytes(asked.object)), known)
+            placed = patched(document(asked), known)
             twice = await ask(partial(judge, lookup=KNOWING), again(asked, placed))
             assert twice is not None
             assert patched(placed, twice) == placed

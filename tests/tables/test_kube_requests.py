@@ -2,7 +2,7 @@
 
 import json
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote
 
 import pytest
 
@@ -64,6 +64,23 @@ def test_a_name_that_would_mean_another_resource_is_refused(place: str, bad: str
     names = {"namespace": "ns", "name": "a"} | {place: bad}
     with pytest.raises(UsageError, match=r"jobs\.batch"):
         requests.delete(JOBS, names["namespace"], names["name"], **DELETE)
+
+
+@pytest.mark.parametrize("place", ["namespace", "label_selector"])
+def test_bytes_that_are_not_utf_8_are_refused(place: str) -> None:
+    """As Python has them from a command line."""
+    given = {"namespace": "ns", "label_selector": "x"} | {place: "a\udcff"}
+    with pytest.raises(UsageError, match=r"'a\\udcff' is no text"):
+        requests.list_(JOBS, given["namespace"], label_selector=given["label_selector"])
+
+
+@pytest.mark.parametrize("odd", ["a/b", "a?b", "a#b", "a%2e", "ü", "a\n", "a b", "a&b=c+d", "\0"])
+def test_odd_characters_stay_where_they_are(odd: str) -> None:
+    request = requests.list_(JOBS, odd, label_selector=odd)
+    assert unquote(request.path.split("/")[5]) == odd
+    assert parse_qs(request.query, keep_blank_values=True) == {"labelSelector": [odd]}
+    assert request.target.isascii()
+    assert request.target.isprintable()
 
 
 @pytest.mark.parametrize(

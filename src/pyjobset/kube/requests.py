@@ -212,4 +212,9 @@ def _query(**parameters: str) -> str:
 
 def _quoted(text: str) -> str:
     """For a URL. Most names and values are plain, and quote takes its time to find that out."""
-    return text if _is_plain(text) else quote(text, safe="")
+    if _is_plain(text):
+        return text
+    try:
+        return quote(text, safe="")
+    except UnicodeEncodeError:
+        raise UsageError(f"{text!r} is no text", hint="it has bytes that are not UTF-8") from None
