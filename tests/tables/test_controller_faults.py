@@ -573,6 +573,30 @@ def test_no_job_is_resumed_as_a_jobset_asked_that_has_changed_since() -> None:
     world(case)
 
 
+@pytest.mark.parametrize("how", ["suspended", "deleted"])
+def test_a_jobset_that_changes_while_it_is_carried_out_is_looked_at_again(how: str) -> None:
+    """Its groups take their time. The Jobs that follow would be those that it asked for before."""
+
+    async def case(server: ModelServer) -> None:
+        def before(request: Request, plural: str) -> None:
+            if (request.method, plural) != ("POST", "workloads"):
+                return
+            server.before = lambda *_: None
+            if how == "deleted":
+                server.remove("jobsets", "js")
+            else:
+                server.change("jobsets", "js", {"spec": {"suspend": True}})
+
+        server.before = before
+        server.put("jobsets", manifest(scheduling=GANG))
+        async with controller(server):
+            await settled(server)
+        created = [call.body["spec"]["suspend"] for call in server.calls if str(call).startswith("POST jobs ")]
+        assert created == ([] if how == "deleted" else [True, True])
+
+    world(case)
+
+
 def _placed(replicated_job: Manifest, selector: Manifest) -> Manifest:
     return merged(replicated_job, {"template": {"spec": {"template": {"spec": {"nodeSelector": selector}}}}})
 

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from pyjobset.controller.refusals import Memory, Target
 from pyjobset.controller.writes import Writer
-from pyjobset.errors import ForeignObject, JobSetError, OutcomeUnknown, Refused, Unavailable
+from pyjobset.errors import ForeignObject, JobSetError, OutcomeUnknown, Raced, Refused, Unavailable
 from pyjobset.objects.resources import JOBS, PODS
 from pyjobset.reconciler.decision import CREATION_ORDER, Action, Create, Decision, Delete, JsonPatch
 from pyjobset.reconciler.observation import OWN_VERDICT
@@ -45,8 +45,9 @@ class Applied:
 
 
 async def apply(decision: Decision, writer: Writer, memory: Memory, *, now: datetime) -> Applied:
-    """Guarantees: no wave starts before every action of the earlier ones succeeded; the status is written last, and
-    only if its decision knew of all refusals. Raises nothing but bugs."""
+    """Guarantees: no wave starts before every action of the earlier ones succeeded, nor after the JobSet was seen to
+    ask for something else; the status is written last, and only if its decision knew of all refusals. Raises nothing
+    but bugs."""
     applied = Applied()
     known = memory.told()
     memory.forget_unwanted({(action.resource.kind, action.name) for action in decision.actions}, now)
@@ -58,7 +59,12 @@ async def apply(decision: Decision, writer: Writer, memory: Memory, *, now: date
             applied.error = error
             return applied
     for name in WAVES:
-        if name in waves and not await _Wave(writer, memory, applied, now).run(waves[name]):
+        if name not in waves:
+            continue
+        if applied.done and writer.is_outdated:
+            applied.error = Raced("the JobSet changed while this was carried out")
+            break
+        if not await _Wave(writer, memory, applied, now).run(waves[name]):
             break
     applied.is_news = memory.told() != known
     if decision.status is not None and applied.error is None and not applied.is_news:

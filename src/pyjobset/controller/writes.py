@@ -49,6 +49,14 @@ class Writer:
                 case _:
                     assert_never(action)
 
+    @property
+    def is_outdated(self) -> bool:
+        """The watch has told of another spec than the one that was observed, or that the JobSet goes."""
+        metadata = self._jobset.metadata
+        seen = self._caches.jobsets.get(self._namespace, metadata.name)
+        was = metadata.uid, metadata.generation, metadata.deletion_timestamp
+        return seen is None or (seen.metadata.uid, seen.metadata.generation, seen.metadata.deletion_timestamp) != was
+
     async def confirm(self) -> None:
         """Raises Raced unless the JobSet still is what was observed. Asked before anything is made, or a Job resumed,
         for one that has lived already: where its watch lags, children that are gone may have gone with it, or with an
