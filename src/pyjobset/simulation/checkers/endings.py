@@ -14,7 +14,7 @@ from pyjobset.simulation.scenario import Scenario
 from pyjobset.simulation.world import Checker, play
 
 PERCENT = 30
-OF_OTHERS = frozenset((faults.FOREIGN, faults.UNSERVED))
+OF_OTHERS = frozenset((faults.FOREIGN, faults.UNSERVED, faults.REFUSED, faults.TAKEN))
 """Faults that change what there is to do. All others only take time."""
 
 
