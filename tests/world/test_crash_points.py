@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from pyjobset.objects import features as gates
 from pyjobset.objects.meta import Manifest
 from pyjobset.simulation.chooser import Plain
 from pyjobset.simulation.ending import ending
@@ -35,11 +36,11 @@ def example_scenarios() -> Iterator[pytest.ParameterSet]:
 
 
 def _is_modelled(spec: Manifest) -> bool:
-    """Claims need a volume binder, in-place restarts an agent, devices a driver: the model has none of them."""
+    """In-place restarts need an agent, devices a driver, exclusive placement webhooks: the model has none of them."""
     text = str(spec)
     jobs = [(rj.get("replicas", 1), rj["template"]["spec"]) for rj in spec["replicatedJobs"]]
     pods = sum(replicas * (job.get("parallelism") or 1) for replicas, job in jobs)
-    unmodelled = ("volumeClaimPolicies", "InPlaceRestart", "resourceClaims", "topology", "activeDeadlineSeconds")
+    unmodelled = ("InPlaceRestart", "resourceClaims", "topology", "activeDeadlineSeconds")
     return pods <= PODS_MAX and not any(word in text for word in unmodelled)
 
 
@@ -55,6 +56,14 @@ def _jobs(names: str = "a", **more: object) -> list[Manifest]:
     return [{"name": name, "replicas": 1, "template": {"spec": job}, **more} for name in names]
 
 
+CLAIM_SPEC = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+CLAIMS: list[Manifest] = [
+    {
+        "templates": [{"metadata": {"name": when.lower()}, "spec": CLAIM_SPEC}],
+        "retentionPolicy": {"whenDeleted": when},
+    }
+    for when in ("Delete", "Retain")
+]
 GANG: Manifest = {"schedulingPolicy": {"gang": {}}}
 HAND_MADE = {
     "restart of a gang": Scenario(
@@ -88,6 +97,23 @@ HAND_MADE = {
         {"replicatedJobs": _jobs("a"), "scheduling": GANG},
         (Step(4.0, "delete"), Step(8.0, "recreate"), Step(20.0, "resume")),
         (FOREVER,),
+    ),
+    "with claims, deleted after its end": Scenario(
+        {"replicatedJobs": _jobs("ab"), "volumeClaimPolicies": CLAIMS, "ttlSecondsAfterFinished": 3},
+        (Step(20.0, "resume"),),
+        (Fate(2.0),),
+    ),
+    "failed at its deadline": Scenario(
+        {"replicatedJobs": _jobs("ab"), "scheduling": GANG, "activeDeadlineSeconds": 5},
+        (Step(20.0, "resume"),),
+        (FOREVER,),
+        (gates.ACTIVE_DEADLINE_SECONDS,),
+    ),
+    "admitted, evicted and admitted elsewhere": Scenario(
+        {"replicatedJobs": _jobs("a"), "suspend": True},
+        (Step(2.0, "admit"), Step(6.0, "evict"), Step(10.0, "admit elsewhere")),
+        (FOREVER,),
+        (gates.EXECUTION_ATTEMPTS_TRACKING,),
     ),
     "grown and shrunk": Scenario(
         {"replicatedJobs": _jobs("a"), "scheduling": GANG},
