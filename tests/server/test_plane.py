@@ -196,7 +196,7 @@ def test_a_second_controller_elects_with_the_rights_of_the_first(running: Plane,
         assert wait_for(leads, "it leads")
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(PATIENCE_SECONDS)
     assert not lease(running)["spec"].get("holderIdentity"), "it gave it back"
 
 
