@@ -41,6 +41,24 @@ def test_a_gang_grows_as_a_whole_and_shrinks_under_the_same_objects(lab: Lab) ->
     assert jobs_down < quorum_down
 
 
+@pytest.mark.decision(34)
+def test_a_gang_grows_as_a_whole_under_a_group_that_is_on_its_way_out(lab: Lab) -> None:
+    """Its pods hold it, and those of one Job wait for those of the other: none may wait for a successor."""
+    lab.add_nodes(4)
+    lab.start(lab.job("a"), lab.job("b"))
+    first = lab.wait_running(2)
+    groups = lab.uids("podgroups")
+    (name,) = groups
+    lab.run("delete", "podgroup", name, "--wait=false")
+    paths = [f"/spec/replicatedJobs/{n}/template/spec/{f}" for n in (0, 1) for f in ("parallelism", "completions")]
+    lab.patch("jobset", "js", [{"op": "replace", "path": path, "value": 2} for path in paths])
+    assert first.items() < lab.wait_running(4).items()
+    assert lab.uids("podgroups") == groups
+    (group,) = lab.of("podgroups")
+    assert min_count(group) == 4
+    assert "deletionTimestamp" in group["metadata"]
+
+
 @pytest.mark.decision(21)
 def test_a_group_without_pods_does_not_exist_and_comes_with_its_first_pods(lab: Lab) -> None:
     lab.add_nodes(3)
