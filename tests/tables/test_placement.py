@@ -361,6 +361,28 @@ def test_what_was_said_lasts_until_each_job_is_placed_again() -> None:
     assert leaders_scheduled(decided(server, pod(server, A, 0, "n0")))[0] == "True"
 
 
+@pytest.mark.parametrize(
+    ("spec", "second", "is_over"),
+    [
+        pytest.param({"startupPolicy": {"startupPolicyOrder": "InOrder"}}, {}, True, id="in order"),
+        pytest.param({}, {"dependsOn": [{"name": "a", "status": "Complete"}]}, True, id="it depends on the first"),
+        pytest.param({}, {"pods": 0}, True, id="it has no pods"),
+        pytest.param({}, {}, False, id="its pods are about to come"),
+    ],
+)
+def test_a_job_that_has_yet_to_start_keeps_no_word_of_another(spec: Manifest, second: Manifest, is_over: bool) -> None:
+    js = jobset(replicated_job("a", pods=3), replicated_job("b", **second), **spec)
+    server = TinyServer(msgspec.structs.replace(js, metadata=msgspec.structs.replace(js.metadata, annotations=ASKED)))
+    server.settle()
+    server.set_status("js-a-0", active=3)
+    server.apply(decided(server, waiting(server, "js-a-0")))
+    decision = decided(server, pod(server, "js-a-0", 0, "n0"))
+    server.apply(decision)
+    (found,) = [c for c in server.jobset.status.conditions if c.type == "LeadersScheduled"]
+    assert (found.status == "True") is is_over
+    assert decided(server, pod(server, "js-a-0", 0, "n0")).status is None
+
+
 def test_a_suspended_jobset_waits_for_no_domain() -> None:
     server = running()
     server.apply(decided(server, pod(server, A, 0, "n0"), waiting(server, B)))

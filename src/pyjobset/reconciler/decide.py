@@ -163,7 +163,7 @@ def _running(view: View, counts: Counts) -> Outcome:
     allowed = order.allowed if storage.is_ready else frozenset()
     resized = resize_jobs(view, groups=groups.growable)
     resumed = resume_jobs(view, allowed=allowed, groups=groups.ready)
-    outcome = groups.outcome + service(view) + storage.outcome + placement(view) + resized
+    outcome = groups.outcome + service(view) + storage.outcome + placement(view, allowed=order.allowed) + resized
     outcome += create_jobs(view, allowed=allowed, groups=groups.ready) + resumed + order.outcome + gangs(view)
     if resumed.actions or any(c.job is not None and not c.job.spec.suspend for c in view.children):
         outcome += _resumption()

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from pyjobset.objects import conditions as words
+from pyjobset.objects import template
 from pyjobset.objects.batch import Pod
 from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.meta import Condition, Manifest, controller_of
@@ -33,8 +34,8 @@ def is_exclusive(jobset: JobSet) -> bool:
     return any(has_leader(annotations_of(jobset, replicated_job)) for replicated_job in jobset.spec.replicated_jobs)
 
 
-def placement(view: View) -> Outcome:
-    """Of a running JobSet. Nothing where its pods cannot be seen."""
+def placement(view: View, *, allowed: frozenset[str]) -> Outcome:
+    """Of a running JobSet of which these ReplicatedJobs may start. Nothing where its pods cannot be seen."""
     nodes = {node.metadata.name: node for node in view.observation.nodes}
     actions: list[Action] = []
     reasons: list[Reason] = []
@@ -52,9 +53,8 @@ def placement(view: View) -> Outcome:
         elif wrong := [pod for pod in followers if pod.spec.node_selector.get(key) != node.metadata.labels[key]]:
             actions += (_repair(pod, key, node.metadata.labels[key], view.observation.now) for pod in wrong)
             reasons.append(Reason("followers-misplaced", (("job", job), ("pods", len(wrong)))))
-    return Outcome(tuple(actions), conditions=_conditions(view, unlabelled), reasons=tuple(reasons)) + _waits(
-        view, jobs
-    )
+    outcome = Outcome(tuple(actions), conditions=_conditions(view, unlabelled), reasons=tuple(reasons))
+    return outcome + _waits(view, jobs, allowed)
 
 
 def suspended_placement(view: View) -> Outcome:
@@ -65,7 +65,7 @@ def suspended_placement(view: View) -> Outcome:
     return Outcome(conditions=(change,)) if is_said else NOTHING
 
 
-def _waits(view: View, jobs: Sequence[tuple[str, Sequence[Pod]]]) -> Outcome:
+def _waits(view: View, jobs: Sequence[tuple[str, Sequence[Pod]]], allowed: frozenset[str]) -> Outcome:
     """Condition LeadersScheduled: which Job has no domain, and why. Of a JobSet that fits at once nothing is said."""
     placed = {job for job, pods in jobs if any(pod.is_live and pod.spec.node_name for pod in pods)}
     waiting = {
@@ -75,8 +75,10 @@ def _waits(view: View, jobs: Sequence[tuple[str, Sequence[Pod]]]) -> Outcome:
     }
     stored = find(view.jobset.status.conditions, words.LEADERS_SCHEDULED)
     if not waiting:
-        is_over = stored is not None and all(c.is_finished or c.expected.name in placed for c in _exclusive(view))
-        message = "every Job of exclusive placement has its domain"
+        is_over = stored is not None and all(
+            c.is_finished or c.expected.name in placed or not _has_pods(c, allowed) for c in _exclusive(view)
+        )
+        message = "every Job of exclusive placement that has pods has its domain"
         change = ConditionChange(words.LEADERS_SCHEDULED, "True", words.ALL_LEADERS_SCHEDULED, message)
         return Outcome(conditions=(change,)) if is_over else NOTHING
     left = SILENCE_SECONDS - max(_waited_seconds(condition, view.observation.now) for condition in waiting.values())
@@ -105,6 +107,12 @@ def _exclusive(view: View) -> Iterator[Child]:
     """The Jobs whose pods follow a leader."""
     names = {r.name for r in view.jobset.spec.replicated_jobs if has_leader(annotations_of(view.jobset, r))}
     return (child for child in view.children if child.replicated_job in names)
+
+
+def _has_pods(child: Child, allowed: frozenset[str]) -> bool:
+    """It has some, or is about to. Whom the order of startup holds back may come hours later."""
+    replicated_job = child.expected.replicated_job
+    return replicated_job.name in allowed and template.pods(replicated_job.template) > 0
 
 
 def _pods_of_live_jobs(view: View) -> Iterator[tuple[str, Sequence[Pod]]]:
