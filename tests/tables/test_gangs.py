@@ -68,6 +68,50 @@ def test_a_gang_that_fits_is_told_once_it_is_placed() -> None:
     assert [(e.type, e.reason) for e in decision.events] == [("Normal", words.ALL_SCHEDULED)]
 
 
+@pytest.mark.parametrize(
+    ("spec", "second"),
+    [
+        pytest.param({"startupPolicy": {"startupPolicyOrder": "InOrder"}}, {}, id="in order"),
+        pytest.param({}, {"dependsOn": [{"name": "a", "status": "Complete"}]}, id="it depends on the first"),
+    ],
+)
+def test_a_gang_that_has_yet_to_start_keeps_no_word_of_another(spec: Any, second: Any) -> None:
+    entries = [{"targetReplicatedJobs": [name], "job": {"schedulingPolicy": {"gang": {}}}} for name in "ab"]
+    js = jobset(
+        replicated_job("a", pods=3), replicated_job("b", **second), scheduling={"replicatedJobs": entries}, **spec
+    )
+    server = TinyServer(js)
+    server.settle()
+    job = server.jobs["js-a-0"]
+    assert (list(server.jobs), len(server.pod_groups)) == (["js-a-0"], 2)
+    server.set_status("js-a-0", active=3, startTime=ago(60))
+
+    def of_a(node: str) -> tuple[Pod, ...]:
+        status = {"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}]}
+        spec = {"nodeName": node, "schedulingGroup": {"podGroupName": job.pod_group}}
+        return tuple(
+            msgspec.convert({"metadata": {"name": f"p{i}"}, "spec": spec, "status": status}, Pod) for i in "123"
+        )
+
+    assert (told(server.step(pods=of_a(""))) or ("", ""))[:2] == ("False", words.POD_GROUP_UNSCHEDULABLE)
+    message = "1 of 2 pod groups are scheduled; the others have yet to start"
+    assert told(server.step(pods=of_a("n1"))) == ("True", words.ALL_SCHEDULED, message)
+    assert server.step(pods=of_a("n1")).status is None
+
+
+def test_nothing_is_said_of_a_part_that_fits_at_once() -> None:
+    order = {"startupPolicyOrder": "InOrder"}
+    entries = [{"targetReplicatedJobs": [name], "job": {"schedulingPolicy": {"gang": {}}}} for name in "ab"]
+    js = jobset(replicated_job("a"), replicated_job("b"), scheduling={"replicatedJobs": entries}, startupPolicy=order)
+    server = TinyServer(js)
+    server.settle()
+    server.set_status("js-a-0", active=1, startTime=ago(60))
+    group = {"podGroupName": server.jobs["js-a-0"].pod_group}
+    pod = msgspec.convert({"metadata": {"name": "p"}, "spec": {"nodeName": "n", "schedulingGroup": group}}, Pod)
+    decision = server.step(pods=(pod,))
+    assert told(decision) is None
+
+
 def test_nothing_is_said_before_the_scheduler_answered() -> None:
     server = gang()
     decision = server.step(pods=pods(server, pending=3))

@@ -164,7 +164,8 @@ def _running(view: View, counts: Counts) -> Outcome:
     resized = resize_jobs(view, groups=groups.growable)
     resumed = resume_jobs(view, allowed=allowed, groups=groups.ready)
     outcome = groups.outcome + service(view) + storage.outcome + placement(view, allowed=order.allowed) + resized
-    outcome += create_jobs(view, allowed=allowed, groups=groups.ready) + resumed + order.outcome + gangs(view)
+    outcome += create_jobs(view, allowed=allowed, groups=groups.ready) + resumed + order.outcome
+    outcome += gangs(view, allowed=order.allowed)
     if resumed.actions or any(c.job is not None and not c.job.spec.suspend for c in view.children):
         outcome += _resumption()
     replicas = {rj.name: rj.replicas for rj in view.jobset.spec.replicated_jobs}
