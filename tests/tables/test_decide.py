@@ -229,6 +229,24 @@ def test_resume_waits_while_the_old_group_is_terminating() -> None:
     assert kinds(server.step()) == [("Create", "PodGroup"), ("JsonPatch", "Job"), ("JsonPatch", "Job")]
 
 
+def test_groups_stay_until_every_job_is_told_to_stop() -> None:
+    """Found by a world: one Job was not stopped in time, the JobSet was resumed, and the others waited for a group on
+    its way out, which the pods of that Job held for ever."""
+    server = running(jobset(scheduling=GANG))
+    server.jobset = merged(server.jobset, {"spec": {"suspend": True}})
+    assert {kind for kind, _ in kinds(decide(server.observe()))} == {"Patch"}
+    stopped = server.jobs["js-w-1"]
+    server.jobs["js-w-1"] = merged(stopped, {"spec": {"suspend": True}})  # the request for the other one was lost
+    assert [action.name for action in decide(server.observe()).actions] == ["js-w-0"]
+    server.jobset = merged(server.jobset, {"spec": {"suspend": False}})
+    server.settle()
+    assert [job.spec.suspend for job in server.jobs.values()] == [False, False]
+    server.jobset = merged(server.jobset, {"spec": {"suspend": True}})
+    server.settle()
+    assert not server.pod_groups
+    assert not server.workloads
+
+
 def test_a_suspended_jobset_has_suspended_jobs_and_no_groups() -> None:
     server = TinyServer(jobset(scheduling=GANG, suspend=True))
     server.settle()

@@ -29,7 +29,6 @@ from pyjobset.simulation.checkers import (
     Status,
     Terminal,
 )
-from pyjobset.simulation.checkers.endings import is_timeless
 from pyjobset.simulation.chooser import Choices, Plain, Replayed
 from pyjobset.simulation.faults import FOREIGN, Storm
 from pyjobset.simulation.jobs import INDEX
@@ -514,6 +513,18 @@ def _(scene: Scene) -> None:
     scene.checker.end()
 
 
+@case(Status, "a Job waits for one that runs for ever")
+def _(scene: Scene) -> None:
+    scene.put(jobset("ab", startupPolicy=IN_ORDER), job(), pod(), job("b-0", suspend=True))
+    scene.checker.end()
+
+
+@case(Status, "a Job is not resumed", "Job js-b-0 stays suspended in a JobSet that is not")
+def _(scene: Scene) -> None:
+    scene.put(jobset("ab"), job(), pod(), job("b-0", suspend=True))
+    scene.checker.end()
+
+
 @case(Status, "there is no group", "a running JobSet with spec.scheduling has no PodGroup")
 def _(scene: Scene) -> None:
     scene.put(jobset(scheduling={}), job(), pod())
@@ -743,17 +754,26 @@ def test_every_checker_has_a_case_that_is_fine_and_one_that_is_not(checker: type
     assert {bool(told) for tried, _, _, told in CASES if tried is checker} == {False, True}
 
 
-def test_an_end_that_hangs_on_the_moment_is_not_compared() -> None:
-    scene = Scene(Endings, simple(Step(2.0, "suspend"), Step(20.0, "resume")))
+SUSPENDED = simple(Step(2.0, "suspend"), Step(20.0, "resume"))
+FOR_EVER = replace(SUSPENDED, fates=(FOREVER,))
+
+
+@pytest.mark.parametrize(
+    ("scenario", "is_compared"),
+    [
+        (simple(Step(20.0, "resume")), True),
+        (SUSPENDED, False),
+        (FOR_EVER, True),
+        (replace(FOR_EVER, gates=("ExecutionAttemptsTracking",)), False),
+        (replace(FOR_EVER, spec=FOR_EVER.spec | {"startupPolicy": IN_ORDER}), False),
+        (replace(TIMELESS, spec=TIMELESS.spec | {"startupPolicy": IN_ORDER}), True),
+        (replace(TIMELESS, spec=TIMELESS.spec | {"startupPolicy": IN_ORDER, "suspend": True}), False),
+        (replace(FOR_EVER, steps=(Step(2.0, "admit"),)), False),
+        (replace(TIMELESS, spec=TIMELESS.spec | {"activeDeadlineSeconds": 9}), False),
+    ],
+)
+def test_an_end_that_hangs_on_the_moment_is_not_compared(scenario: Scenario, *, is_compared: bool) -> None:
+    """The store is empty, which is not how any of them ends."""
+    scene = Scene(Endings, scenario)
     scene.checker.end()
-    assert scene.told == []
-
-
-def test_a_suspension_may_be_too_short_for_jobs_that_else_wait_for_others() -> None:
-    """A suspended JobSet makes them all at once; in a world of faults there may be no time for it."""
-    steps = (Step(6.0, "suspend"), Step(20.0, "resume"))
-    still = Scenario(simple().spec, steps, (FOREVER,))
-    assert is_timeless(still)
-    assert not is_timeless(
-        Scenario({**still.spec, "startupPolicy": {"startupPolicyOrder": "InOrder"}}, steps, (FOREVER,))
-    )
+    assert bool(scene.told) is is_compared

@@ -192,6 +192,15 @@ def _among_old_pods(patch: pytest.MonkeyPatch) -> None:
     _instead(job_policy, "_groups_being_emptied", lambda _: lambda *_: frozenset())(patch)
 
 
+def _groups_at_once(original: Any) -> Any:
+    def suspended(seen: Any) -> Outcome:
+        found: Outcome = original(seen)
+        is_there = any(isinstance(action, Delete) for action in found.actions)
+        return found if is_there else found + scheduling.drop_groups(seen)
+
+    return suspended
+
+
 def _one_more(original: Any) -> Any:
     def child_jobs(jobset: Any) -> Any:
         replicated_jobs = tuple(with_fields(r, replicas=r.replicas + 1) for r in jobset.spec.replicated_jobs)
@@ -268,6 +277,9 @@ MUTANTS: dict[str, Mutant] = {
     "a Job more than the spec asks for": Mutant(_instead(view, "child_jobs", _one_more), ("Orphans",)),
     "a new process restarts what it finds": Mutant(
         _instead(reconciling.Reconciler, "__init__", _restarting_what_it_finds), ("Endings",)
+    ),
+    "groups go before Jobs are told to stop": Mutant(
+        _instead(deciding, "_suspended", _groups_at_once), ("Status", "Endings"), is_rare=True
     ),
     "deletions are not heard of": Mutant(_instead(caching.Cache, "_apply", _deaf), ("Startup", "Orphans", *STUCK)),
     "a failed run is not repeated": Mutant(_instead(reconciling.Reconciler, "run", _forgetful), STUCK),

@@ -138,16 +138,20 @@ def _progress(view: View, counts: Counts, status: JobSetStatus) -> tuple[Outcome
 
 def _suspended(view: View) -> Outcome:
     """Nothing runs, so nothing is reserved. Service and Jobs exist all the same: queueing controllers rely on it. Only
-    where the Configuration defers them a JobSet that has yet to run has none (decision 29)."""
+    where the Configuration defers them a JobSet that has yet to run has none (decision 29).
+
+    Groups go once no Job is left to stop. A resume in between would find a group on its way out, held for ever by the
+    pods of the Job that was never stopped, and the stopped ones would wait for it."""
     has_run = bool(view.observation.jobs) or view.jobset.status.restarts > 0
     kept = NOTHING
     if has_run or not view.observation.defers_suspended:
         storage = claims(view)
         jobs = create_jobs(view, allowed=frozenset(), groups=None) if storage.is_ready else NOTHING
         kept = service(view) + storage.outcome + jobs
+    stopped = suspend_jobs(view)
     return (
-        suspend_jobs(view)
-        + drop_groups(view)
+        stopped
+        + (NOTHING if stopped.actions else drop_groups(view))
         + kept
         + suspended_gangs(view)
         + suspended_placement(view)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pyjobset.simulation import faults
+from pyjobset.simulation.checkers import reading
 from pyjobset.simulation.chooser import Plain
 from pyjobset.simulation.ending import ending
 from pyjobset.simulation.kubelet import FOREVER
@@ -14,6 +15,7 @@ from pyjobset.simulation.scenario import Scenario
 from pyjobset.simulation.world import Checker, play
 
 PERCENT = 30
+CUT_SHORT = ("activeDeadlineSeconds", "ttlSecondsAfterFinished", "successPolicy")
 OF_OTHERS = frozenset((faults.FOREIGN, faults.UNSERVED, faults.REFUSED, faults.TAKEN))
 """Faults that change what there is to do. All others only take time."""
 
@@ -29,16 +31,19 @@ class Endings(Checker):
 
 
 def is_timeless(scenario: Scenario) -> bool:
-    """It ends the same way however long everything takes: nothing ever ends in it, or its users only wait. No deadline
-    cuts it off, it is not the first success that counts, and it is not suspended where Jobs wait for others: suspended
-    ones do not, but there may be no time to make them."""
-    spec = scenario.spec
-    if "activeDeadlineSeconds" in spec or spec.get("successPolicy", {}).get("operator") == "Any":
+    """It ends the same way however long everything takes. Its users only wait; or nothing ever ends in it, and what
+    they do leaves no trace where it was over before the controller saw it. No success of some cuts off the rest, and
+    no time does: a clock may be wrong. A suspension leaves a count of executions, and Jobs whose turn has not come."""
+    spec, is_ordered = scenario.spec, reading.has_order(scenario.spec)
+    if not spec.keys().isdisjoint(CUT_SHORT) or (is_ordered and spec.get("suspend")):
         return False
-    is_ordered = "startupPolicy" in spec or any("dependsOn" in job for job in spec["replicatedJobs"])
-    if is_ordered and (spec.get("suspend") or any(step.action == "suspend" for step in scenario.steps)):
-        return False
-    return all(fate is FOREVER for fate in scenario.fates) or all(step.action == "resume" for step in scenario.steps)
+    actions = {step.action for step in scenario.steps}
+    if actions <= {"resume"}:
+        return True
+    traceless = {"resume", "grow", "shrink", "delete", "recreate"}
+    if not (scenario.gates or is_ordered):
+        traceless.add("suspend")
+    return actions <= traceless and all(fate is FOREVER for fate in scenario.fates)
 
 
 def differences(is_: Mapping[str, Any], should: Mapping[str, Any]) -> Iterator[str]:

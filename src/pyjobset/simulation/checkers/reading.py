@@ -53,3 +53,9 @@ def group(pod_spec: Manifest) -> str:
 def min_count(pod_group: Manifest) -> int | None:
     gang = (pod_group["spec"].get("schedulingPolicy") or {}).get("gang")
     return gang.get("minCount") if gang else None
+
+
+def has_order(jobset_spec: Manifest) -> bool:
+    """Some Jobs start after others."""
+    in_order = (jobset_spec.get("startupPolicy") or {}).get("startupPolicyOrder") == "InOrder"
+    return in_order or any(replicated_job.get("dependsOn") for replicated_job in jobset_spec["replicatedJobs"])

@@ -60,6 +60,9 @@ class Status(Checker):
         for pod in pods:
             if not pod["spec"].get("nodeName"):
                 self.report(f"{pod['metadata']['name']} waits for ever")
+        for job in () if reading.has_order(jobset["spec"]) else self.store.of("jobs"):
+            if job["spec"].get("suspend") and not _is_over(job):
+                self.report(f"Job {job['metadata']['name']} stays suspended in a JobSet that is not")
         if (jobset["spec"].get("scheduling") is not None) and not list(reading.owned(self.store, "podgroups")):
             self.report("a running JobSet with spec.scheduling has no PodGroup")
 
