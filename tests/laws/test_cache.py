@@ -81,8 +81,13 @@ class World:
         shown = {key_of(obj): obj for obj in self.cache}
         assert len(self.cache) == len(shown)
         for owner in OWNERS[1:]:
-            expected = {key for key, o in shown.items() if owner in {r.uid for r in o.metadata.owner_references}}
-            assert {key_of(obj) for obj in self.cache.by_owner(owner)} == expected
+            for namespace in {key[0] for key in shown}:
+                expected = {
+                    key
+                    for key, o in shown.items()
+                    if key[0] == namespace and owner in {r.uid for r in o.metadata.owner_references}
+                }
+                assert {key_of(obj) for obj in self.cache.by_owner(namespace, owner)} == expected
         for value in ATTEMPTS:
             expected = {key for key, o in shown.items() if o.metadata.labels.restart_attempt == value}
             assert {key_of(obj) for obj in self.cache.by_index("attempt", value)} == expected

@@ -340,7 +340,7 @@ def test_the_cache_follows_the_server_and_our_own_writes(plane: Plane, namespace
             assert [found.metadata.name for found in cache] == ["before"]
             made = await client.create(JOBS, namespace, owned)
             cache.wrote(made)
-            assert list(cache.by_owner(owner.metadata.uid)) == [made]
+            assert list(cache.by_owner(namespace, owner.metadata.uid)) == [made]
             patched = await client.patch(JOBS, namespace, "mine", {"spec": {"parallelism": 2}}, kind="merge")
             cache.wrote(patched)
             assert cache.get(namespace, "mine") == patched

@@ -654,7 +654,7 @@ async def test_our_own_writes_are_seen_at_once_and_told_once() -> None:
         server.allowed = 0
         seen.cache.wrote(msgspec.convert(server.put("b", owner="o"), Job))
         assert seen.names == ["a", "b"]
-        assert [job.metadata.name for job in seen.cache.by_owner("o")] == ["b"]
+        assert [job.metadata.name for job in seen.cache.by_owner("ns", "o")] == ["b"]
         assert [job.metadata.name for job in seen.cache.by_index("name", "b")] == ["b"]
         seen.cache.deleted("ns", "a", "uid-11")
         server.remove("a")

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from pyjobset.kube.mirror import Mirror
-from pyjobset.kube.store import Key, Store
+from pyjobset.kube.store import OWNER, Key, Store, owner_key
 from pyjobset.objects.batch import ChildMeta, Job
 
 KEY = Key("ns", "a")
@@ -314,7 +314,7 @@ def test_parts_that_siblings_have_in_common_are_held_once() -> None:
     store: Store[Job] = Store({})
     for index in (b"0", b"1"):
         store.put(msgspec.json.decode(text % (b"w-" + index, b"u-" + index, index), type=Job))
-    one, two = store.by_index("owner", "o1")
+    one, two = store.by_index(OWNER, owner_key("ns", "o1"))
     assert one.metadata.owner_references is two.metadata.owner_references
     assert one.metadata.labels.jobset_name is two.metadata.labels.jobset_name
     assert one.spec is two.spec

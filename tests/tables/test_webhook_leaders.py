@@ -53,6 +53,11 @@ def pod(index: int = 0, node: str = "n1", *, uid: str = "job", attempt: str = "0
     return {"metadata": metadata, "spec": {"nodeName": node}, "status": {"phase": "Running", **status}}
 
 
+def elsewhere(manifest: Manifest) -> Manifest:
+    """Anybody may make a pod that says it is of a Job of another namespace."""
+    return {**manifest, "metadata": {**manifest["metadata"], "namespace": "elsewhere"}}
+
+
 def node(name: str = "n1", **found: str) -> Manifest:
     return {"metadata": {"name": name, "uid": name, "resourceVersion": "5", "labels": {**found}}}
 
@@ -155,8 +160,16 @@ def test_what_the_caches_know_is_not_asked_for() -> None:
 
 @pytest.mark.parametrize(
     "known",
-    [(), (pod(node=""),), (pod(1, ""),), (pod(phase="Failed"),), (pod(attempt="1"),), (pod(uid="another"),)],
-    ids=["nothing", "unscheduled", "a follower", "failed", "another attempt", "another Job"],
+    [
+        (),
+        (pod(node=""),),
+        (pod(1, ""),),
+        (pod(phase="Failed"),),
+        (pod(attempt="1"),),
+        (pod(uid="another"),),
+        (elsewhere(pod()), elsewhere(pod(1))),
+    ],
+    ids=["nothing", "unscheduled", "a follower", "failed", "another attempt", "another Job", "another namespace"],
 )
 def test_what_the_caches_do_not_know_is_one_question(known: tuple[Manifest, ...]) -> None:
     async def case(lookup: Leaders, _: Caches) -> None:

@@ -88,10 +88,11 @@ class GatesProbe:
 
     async def _ask(self, jobset: JobSet) -> None:
         namespace = jobset.metadata.namespace
+        jobs = self._caches.jobs.by_owner(namespace, jobset.metadata.uid)
         try:
             group = await self._client.create(POD_GROUPS, namespace, _POD_GROUP, dry_run=True)
             kept = _kept_of_group(group)
-            if any(job.pod_group is None for job in self._caches.jobs.by_owner(jobset.metadata.uid)):
+            if any(job.pod_group is None for job in jobs):
                 kept |= _kept_of_job(await self._client.create(JOBS, namespace, _JOB, dry_run=True))
         except JobSetError as error:
             log.debug("The cluster does not say which fields it keeps", namespace=namespace, error=error.message)

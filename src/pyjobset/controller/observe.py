@@ -1,8 +1,8 @@
 """Builds the Observation of one JobSet from the watch caches. Called by a reconcile; reads memory, never the server.
 
-Children are those whose controller ownerReference has the JobSet's uid; labels and names decide nothing here. Claims,
-which may outlive a JobSet, are found by name: the reconciler judges whose they are. The caches show our own writes at
-once (write-through), so an observation is never older than what this process did.
+Children are those of its namespace whose controller ownerReference has its uid; labels and names decide nothing here.
+Claims, which may outlive a JobSet, are found by name: the reconciler judges whose they are. The caches show our own
+writes at once (write-through), so an observation is never older than what this process did.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -83,17 +83,17 @@ def observe(
     defers_suspended: bool = False,
     accepts: Mapping[str, str] | None = None,
 ) -> Observation:
-    uid = jobset.metadata.uid
-    jobs = tuple(caches.jobs.by_owner(uid))
-    services = caches.services.by_owner(uid)
+    owner = jobset.metadata.namespace, jobset.metadata.uid
+    jobs = tuple(caches.jobs.by_owner(*owner))
+    services = caches.services.by_owner(*owner)
     pods = _pods(caches.pods, jobs) if with_pods else ()
     return Observation(
         jobset=jobset,
         now=now,
         jobs=jobs,
         service=next((s for s in services if s.metadata.name == names.subdomain(jobset)), None),
-        workloads=tuple(caches.workloads.by_owner(uid)) if caches.workloads is not None else (),
-        pod_groups=tuple(caches.pod_groups.by_owner(uid)) if caches.pod_groups is not None else (),
+        workloads=tuple(caches.workloads.by_owner(*owner)) if caches.workloads is not None else (),
+        pod_groups=tuple(caches.pod_groups.by_owner(*owner)) if caches.pod_groups is not None else (),
         pods=pods,
         claims=tuple(caches.claims_of(jobset)),
         nodes=_nodes(caches.nodes, pods or ()) if with_nodes else (),
@@ -108,7 +108,7 @@ def observe(
 def _pods(cache: Cache[Pod] | None, jobs: tuple[Job, ...]) -> tuple[Pod, ...] | None:
     if cache is None or not cache.is_synced:
         return None
-    return tuple(pod for job in jobs for pod in cache.by_owner(job.metadata.uid))
+    return tuple(pod for job in jobs for pod in cache.by_owner(job.metadata.namespace, job.metadata.uid))
 
 
 def _nodes(cache: Cache[Node] | None, pods: Iterable[Pod]) -> tuple[Node, ...]:

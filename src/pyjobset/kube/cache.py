@@ -17,7 +17,7 @@ from pyjobset.kube.client import SILENCE_SECONDS_MAX, Client
 from pyjobset.kube.events import Bookmark, EventDecoder, Unreadable, WatchEvent
 from pyjobset.kube.mirror import Mirror, OnChange
 from pyjobset.kube.responses import Expired
-from pyjobset.kube.store import OWNER, Key, Store, key_of, version, version_of
+from pyjobset.kube.store import OWNER, Key, Store, key_of, owner_key, version, version_of
 from pyjobset.objects.meta import Struct
 from pyjobset.objects.resources import Resource
 
@@ -116,9 +116,9 @@ class Cache(Generic[T]):
     def get(self, namespace: str, name: str) -> T | None:
         return self._store.get(Key(namespace, name))
 
-    def by_owner(self, uid: str) -> Collection[T]:
-        """Objects whose controller ownerReference has that uid, oldest in the cache first."""
-        return self._store.by_index(OWNER, uid)
+    def by_owner(self, namespace: str, uid: str) -> Collection[T]:
+        """Objects of the namespace whose controller ownerReference has that uid, oldest in the cache first."""
+        return self._store.by_index(OWNER, owner_key(namespace, uid))
 
     def by_index(self, index: str, value: str) -> Collection[T]:
         return self._store.by_index(index, value)

@@ -14,7 +14,7 @@ from pyjobset.objects.meta import Struct, controller_of
 T = TypeVar("T", bound=Struct)
 
 OWNER = "owner"
-"""The built-in index: the uid of the controller ownerReference."""
+"""The built-in index, by `owner_key` of the controller ownerReference."""
 
 
 class Key(NamedTuple):
@@ -27,7 +27,7 @@ class Store(Generic[T]):
         assert OWNER not in indexes
         self._objects: dict[str, dict[str, T]] = {}
         self._size = 0
-        self._functions: dict[str, Callable[[T], Iterable[str]]] = {OWNER: owner_uids, **indexes}
+        self._functions: dict[str, Callable[[T], Iterable[str]]] = {OWNER: owners, **indexes}
         # index name -> value -> uid -> object
         self._indexes: dict[str, dict[str, dict[str, T]]] = {name: {} for name in self._functions}
 
@@ -86,8 +86,8 @@ class Store(Generic[T]):
                     del buckets[value]
 
     def _share(self, obj: T) -> None:
-        for uid in owner_uids(obj):
-            for sibling in self._indexes[OWNER].get(uid, {}).values():
+        for owner in owners(obj):
+            for sibling in self._indexes[OWNER].get(owner, {}).values():
                 share(obj, sibling)
                 return
 
@@ -111,9 +111,16 @@ def version(text: str) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-def owner_uids(obj: Struct) -> Iterable[str]:
-    owner = controller_of(metadata_of(obj).owner_references)
-    return () if owner is None else (owner.uid,)
+def owner_key(namespace: str, uid: str) -> str:
+    """An owner is where its children are. Who names one of another namespace has guessed or read its uid: the garbage
+    collector deletes that object, but not at once."""
+    return f"{namespace}/{uid}"
+
+
+def owners(obj: Struct) -> Iterable[str]:
+    meta = metadata_of(obj)
+    owner = controller_of(meta.owner_references)
+    return () if owner is None else (owner_key(meta.namespace, owner.uid),)
 
 
 def share(new: msgspec.Struct, sibling: msgspec.Struct) -> None:

@@ -81,12 +81,12 @@ class Leaders:
     def _cached(self, follower: Placed) -> Sequence[Pod]:
         cache = self._pods()
         led = () if cache is None else cache.by_index(LEADERS, follower.owner_uid)
-        return [pod for pod in led if _is_of_attempt(pod, follower)]
+        return [p for p in led if p.metadata.namespace == follower.namespace and _is_of_attempt(p, follower)]
 
     def _placed_sibling(self, follower: Placed) -> Pod | None:
         """A live pod of its Job that has a node. It keeps other Jobs out of its domain, as a leader does."""
         cache = self._pods()
-        siblings = () if cache is None else cache.by_owner(follower.owner_uid)
+        siblings = () if cache is None else cache.by_owner(follower.namespace, follower.owner_uid)
         return next((p for p in siblings if p.is_live and p.spec.node_name and _is_of_attempt(p, follower)), None)
 
     async def _is_over(self, follower: Placed) -> bool:
