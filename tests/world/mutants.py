@@ -13,6 +13,7 @@ from msgspec.structs import replace as with_fields
 from pyjobset.compiler import jobs as compiling
 from pyjobset.controller import apply as applying
 from pyjobset.controller import reconcile as reconciling
+from pyjobset.controller import refusals as refusing
 from pyjobset.controller.refusals import Memory
 from pyjobset.controller.writes import Writer
 from pyjobset.kube import cache as caching
@@ -124,6 +125,18 @@ def _anyhow(original: Any) -> Any:
 
 async def _agree(_: Any) -> None:
     """Without a look."""
+
+
+def _by_another_clock(patch: pytest.MonkeyPatch) -> None:
+    """The clock that a retry was noted by may have been set back since."""
+    original = reconciling._Run._wake_after
+
+    def wake_after(run: Any, *given: Any) -> float | None:
+        run.observation = replace(run.observation, now=run._all.now())
+        return original(run, *given)
+
+    patch.setattr(reconciling._Run, "_wake_after", wake_after)
+    patch.setattr(refusing, "is_due", lambda refusal, now: refusal.retry_at <= now)
 
 
 def _disowned(original: Any) -> Any:
@@ -285,6 +298,7 @@ MUTANTS: dict[str, Mutant] = {
     "a failed run is not repeated": Mutant(_instead(reconciling.Reconciler, "run", _forgetful), STUCK),
     "a status is written whatever was written since": Mutant(_instead(Client, "patch", _anyhow), ("Counters", *STUCK)),
     "what was refused is not tried again": Mutant(_instead(Memory, "wait_seconds", lambda _: lambda *_: None), STUCK),
+    "another try is waited for by another clock": Mutant(_by_another_clock, STUCK),
     "what is to start is not asked about": Mutant(_instead(Writer, "confirm", lambda _: _agree), ("Duplicates",)),
     "claims belong to nobody": Mutant(_instead(claim_policy, "compile_claims", _disowned), ("Claims",)),
     "claims are not made": Mutant(_instead(deciding, "claims", lambda _: lambda _: Claims()), ("Claims",)),
