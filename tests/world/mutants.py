@@ -222,17 +222,15 @@ def _one_more(original: Any) -> Any:
     return child_jobs
 
 
-def _restarting_what_it_finds(original: Any) -> Any:
-    """Each process has its own memory of what it knows."""
-
+def _restarting_after_errors(original: Any) -> Any:
     def __init__(reconciler: Any, *parts: Any, **named: Any) -> None:  # noqa: N807
-        known: set[str] = set()
+        known = 0
 
         def decide(seen: Any) -> Decision:
-            is_new = seen.jobset.metadata.uid not in known
-            known.add(seen.jobset.metadata.uid)
+            nonlocal known
+            before, known = known, reconciler.counters.errors
             status = seen.jobset.status
-            if is_new and seen.jobs and not status.terminal_state:
+            if known != before and seen.jobs and not status.terminal_state:
                 return Decision(status=with_fields(status, restarts=status.restarts + 1))
             return deciding.decide(seen)
 
@@ -288,8 +286,8 @@ MUTANTS: dict[str, Mutant] = {
     "a new gang starts among the pods of the old one": Mutant(_among_old_pods, ("Gangs",)),
     "old pods are not waited for": Mutant(_instead(job_policy, "_delete", _in_the_background), ("Attempts",)),
     "a Job more than the spec asks for": Mutant(_instead(view, "child_jobs", _one_more), ("Orphans",)),
-    "a new process restarts what it finds": Mutant(
-        _instead(reconciling.Reconciler, "__init__", _restarting_what_it_finds), ("Endings",)
+    "an error restarts what runs": Mutant(
+        _instead(reconciling.Reconciler, "__init__", _restarting_after_errors), ("Endings",)
     ),
     "groups go before Jobs are told to stop": Mutant(
         _instead(deciding, "_suspended", _groups_at_once), ("Status", "Endings"), is_rare=True
