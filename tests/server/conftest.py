@@ -14,6 +14,7 @@ OF_A_MODULE = {"bare_plane", "calm", "own", "together"}
 """Fixtures that cost too much for each worker to have its own: the tests that share one run in one worker."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if FOLDER in item.path.parents:
