@@ -54,7 +54,7 @@ test-unit: $(STAMP) ## tests that start no process
 test-server: $(STAMP) ## tests against the real control plane
 	$(BIN)/python scripts/kubernetes.py
 	$(BIN)/python scripts/helm_program.py
-	$(BIN)/pytest -n 4 --dist loadgroup -m server tests/server tests/examples
+	$(BIN)/pytest -n 4 -m server tests/server tests/examples
 
 test-world: $(STAMP) ## thousands of simulated worlds with faults
 	$(BIN)/pytest -n 2 tests/world

@@ -10,17 +10,12 @@ from tests.server.plane import PLANE, describe, kubectl, make_plane, namespace, 
 __all__ = ["kubectl", "make_plane", "namespace", "plane"]
 
 FOLDER = Path(__file__).parent
-OF_A_MODULE = {"bare_plane", "calm", "own", "together"}
-"""Fixtures that cost too much for each worker to have its own: the tests that share one run in one worker."""
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if FOLDER in item.path.parents:
             item.add_marker(pytest.mark.server)
-            if OF_A_MODULE.intersection(getattr(item, "fixturenames", ())):
-                item.add_marker(pytest.mark.xdist_group(item.path.name))
 
 
 @pytest.hookimpl(wrapper=True)
