@@ -717,6 +717,7 @@ def _(scene: Scene) -> None:
 @case(Places, "its write was on its way")
 def _(scene: Scene) -> None:
     scene.put(_placed("here"), _at("here", suspend=True), _placed("there"))
+    scene.at = 20.0
     scene.put(_at("here"), by="controller-1 late")
     scene.checker.end()
 
@@ -725,7 +726,17 @@ def _(scene: Scene) -> None:
     Places, "it is resumed where it was", "Job js-a-0 runs with {'place': 'here'}, the JobSet says {'place': 'there'}"
 )
 def _(scene: Scene) -> None:
-    scene.put(_placed("here"), _at("here", suspend=True), _placed("there"), _at("here"))
+    scene.put(_placed("here"), _at("here", suspend=True), _placed("there"))
+    scene.at = 20.0
+    scene.put(_at("here"))
+    scene.checker.end()
+
+
+@case(Places, "a moment before it was right there")
+def _(scene: Scene) -> None:
+    scene.put(_placed("here"), _at("here", suspend=True), _placed("there"))
+    scene.at = 3.0
+    scene.put(_at("here"))
     scene.checker.end()
 
 
