@@ -551,6 +551,25 @@ def test_nothing_is_created_for_a_jobset_that_is_no_longer_what_was_seen(how: st
     world(case)
 
 
+def test_a_new_process_asks_before_it_makes_anything_for_a_jobset_that_it_found() -> None:
+    """It has no status: whoever made things for it before could not write one. They are gone with it."""
+
+    async def case(server: ModelServer) -> None:
+        def before(request: Request, plural: str) -> None:
+            if request.method == "GET" and request.path.endswith("/jobsets/js"):
+                server.before = lambda *_: None
+                server.remove("jobsets", "js")
+
+        server.before = before
+        server.put("jobsets", manifest())
+        async with controller(server):
+            await settled(server)
+        assert not server.names("jobsets")
+        assert not server.writes()
+
+    world(case)
+
+
 def test_no_job_is_resumed_as_a_jobset_asked_that_has_changed_since() -> None:
     """A queue has taken it back and admitted it elsewhere while its watch lags."""
 

@@ -35,7 +35,7 @@ from pyjobset.kube.cluster import own_namespace
 from pyjobset.objects import features as gates
 from pyjobset.objects import jobset as api
 from pyjobset.objects.batch import Pod
-from pyjobset.objects.jobset import JobSet
+from pyjobset.objects.jobset import JobSet, JobSetStatus
 from pyjobset.objects.resources import JOBSETS
 from pyjobset.reconciler.decide import needs_nodes, needs_pods
 
@@ -217,6 +217,7 @@ class Manager:
         self._missing.discard("caches")
         if self._leadership is not None:
             await self._lead(self._leadership)
+        self.reconciler.found = frozenset(j.metadata.uid for j in self.caches.jobsets if j.status == JobSetStatus())
         for _ in range(self._options.concurrent_reconciles):
             self._start(self._work(), "worker")
         if gates.WORKLOAD_AWARE_SCHEDULING in self._options.features:

@@ -94,6 +94,9 @@ class Reconciler:
         self.budget = Budget()
         self.made_for: dict[Key, str] = {}
         """The uids of the JobSets for which this process has created something."""
+        self.found: frozenset[str] = frozenset()
+        """Those that were there, without a status, when this process began to write: somebody may have made things for
+        them and died before it could say so."""
         self._causes = itertools.count(1)
 
     async def run(self, key: Key) -> float | None:
@@ -129,8 +132,9 @@ class Reconciler:
         return delay
 
     def is_new(self, key: Key, jobset: JobSet) -> bool:
-        """This process has created nothing for it."""
-        return self.made_for.get(key) != jobset.metadata.uid
+        """This process has created nothing for it, and there was nobody before who could have."""
+        uid = jobset.metadata.uid
+        return self.made_for.get(key) != uid and uid not in self.found
 
     def _forget(self, key: Key) -> None:
         self.made_for.pop(key, None)
