@@ -12,8 +12,12 @@ class Gangs(Checker):
         self._first: dict[tuple[str, tuple[int, int]], tuple[float, int, str]] = {}
         """When the first pod of a gang's attempt was bound, under which quorum, and the name of the group."""
         self._bound: Counter[tuple[str, tuple[int, int]]] = Counter()
+        self._torn: set[str] = set()
+        """Jobs that a stranger removed from above their pods: those count until they are gone, and nobody waits."""
 
     def see(self, change: Change) -> None:
+        if change.name.plural == "jobs" and change.type == "DELETED" and change.actor == "stranger":
+            self._torn.add(change.object["metadata"]["uid"])
         if change.name.plural != "pods" or change.old is None or change.old["spec"].get("nodeName"):
             return
         if not change.object["spec"].get("nodeName"):
@@ -21,7 +25,7 @@ class Gangs(Checker):
         name = reading.group(change.object["spec"])
         pod_group = self.store.get(Name("podgroups", change.name.namespace, name)) if name else None
         quorum = reading.min_count(pod_group) if pod_group is not None else None
-        if quorum is None or pod_group is None:
+        if quorum is None or pod_group is None or any(reading.owner(p) in self._torn for p in self.store.of("pods")):
             return
         gang = (pod_group["metadata"]["uid"], (reading.attempt(change.object)[0], 0))
         since, least, _ = self._first.setdefault(gang, (change.at, quorum, name))
