@@ -343,3 +343,12 @@ def test_an_object_of_another_uid_replaces_the_old_one_in_every_index() -> None:
     store.put(job(1, "u1"))
     store.put(job(2, "u2"))
     assert [version(obj) for obj in store.by_index("all", "x")] == [2]
+
+
+def test_what_came_and_went_between_two_lists_is_told() -> None:
+    """Only our own write showed it. Who waits for its end would wait for ever."""
+    seen = Seen(listed=())
+    seen.mirror.wrote(job(21))
+    assert seen.changes == []
+    seen.list(30)
+    assert (seen.shown, seen.changes) == (None, [(None, 21), (21, None)])

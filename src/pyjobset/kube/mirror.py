@@ -64,7 +64,13 @@ class Mirror(Generic[T]):
             # A list of a write's version or later knows of it; of a deletion, only one that began after it does.
             knows = write.version <= version and (not write.hidden_uid or write.lists_before < self._lists)
             if was_restored or knows:
+                # It came and went while nobody told of it: who waits for its end has to hear of that all the same.
+                is_unheard_of = write.told is None and key not in listed and not write.hidden_uid
+                gone = self._store.get(key) if is_unheard_of else None
                 self._uncover(key, write)
+                if gone is not None:
+                    self._on_change(None, gone)
+                    self._on_change(gone, None)
         for key in dict.fromkeys((*map(key_of, self._store), *self._writes)):
             if key not in listed:
                 self._tell(key, None, version)
