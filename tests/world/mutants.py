@@ -296,7 +296,7 @@ MUTANTS: dict[str, Mutant] = {
     "a failed run is not repeated": Mutant(_instead(reconciling.Reconciler, "run", _forgetful), STUCK),
     "a status is written whatever was written since": Mutant(_instead(Client, "patch", _anyhow), ("Counters", *STUCK)),
     "what was refused is not tried again": Mutant(_instead(Memory, "wait_seconds", lambda _: lambda *_: None), STUCK),
-    "another try is waited for by another clock": Mutant(_by_another_clock, STUCK),
+    "another try is waited for by another clock": Mutant(_by_another_clock, STUCK, is_rare=True),
     "what is to start is not asked about": Mutant(_instead(Writer, "confirm", lambda _: _agree), ("Duplicates",)),
     "claims belong to nobody": Mutant(_instead(claim_policy, "compile_claims", _disowned), ("Claims",)),
     "claims are not made": Mutant(_instead(deciding, "claims", lambda _: lambda _: Claims()), ("Claims",)),
