@@ -117,6 +117,12 @@ POLICY: dict[str, tuple[Facts, str, list[str]]] = {
     "it has restarted": (
         facts(jobset(OVER, restarts=1, restartsCountTowardsMax=1)), "starts: 0 of 0 pods placed", ["restarted"],
     ),
+    "a Job was to restart alone, without the gate": (
+        facts(jobset(restarting("FailurePolicy_one"), rules=[rule("one", "RestartJob")], restarts=1,
+                     restartsCountTowardsMax=1), lost()),
+        "restarts, attempt 2: rule one (rules[0]) matches Job js-w-0 (RestartJob)",
+        ["job-failed", "failure-policy turn-on-controller", "restarted"],
+    ),
     "a Job restarts alone": (
         facts(jobset(rules=[rule("one", "RestartJob")], of_jobs=(1, 0)), lost()),
         "runs with trouble: Job js-w-0 failed", ["job-failed", "failure-policy", "restarted"],
@@ -193,6 +199,7 @@ def told(seen: Facts) -> Finding:
 
 FREELY = "RestartJobSetAndIgnoreMaxRestarts"
 ALL_AGAIN = "each Job is created again when its old one is gone (Recreate)"
+GATE_OFF = "Not that Job alone: the controller's gate RestartJob is off, so all Jobs restarted"
 DECIDED: dict[str, tuple[Facts, str, str]] = {
     "no policy": (
         facts(jobset(ended(words.FAILED_JOBS), most=None), lost()),
@@ -245,6 +252,23 @@ DECIDED: dict[str, tuple[Facts, str, str]] = {
     ),
     "a Job whose restart is counted": (
         facts(jobset(rules=[rule("a", "RestartJob")], of_jobs=(1, 0)), lost()),
+        ("rule a (rules[0]) matches Job js-w-0 (RestartJob): restart 1 of 3; that Job alone is created again, the "
+        "others go on"), "restarts-job",
+    ),
+    "a Job that does not restart alone, by the condition": (
+        facts(jobset(restarting("FailurePolicy_a"), rules=[rule("a", "RestartJob")], restarts=1,
+                     restartsCountTowardsMax=1), lost()),
+        f"rule a (rules[0]) matches Job js-w-0 (RestartJob): restart 1 of 3; {ALL_AGAIN}. {GATE_OFF}", "restarts",
+    ),
+    "a Job that does not restart alone, by the event": (
+        facts(jobset(OVER, rules=[rule("a", "RestartJobAndIgnoreMaxRestarts")], restarts=1),
+              event("JobSet", "js", f"{FREELY}FailurePolicyAction", "attempt 1 (first failed job: js-w-0)"), lost()),
+        (f"rule a (rules[0]) matches Job js-w-0 (RestartJobAndIgnoreMaxRestarts): a restart that does not count; "
+         f"{ALL_AGAIN}. {GATE_OFF}"), "restarts",
+    ),
+    "a Job that restarts alone after a restart of all": (
+        facts(jobset(restarting(), rules=[rule("a", "RestartJob")], restarts=1, of_jobs=(1, 0)),
+              event("JobSet", "js", "RestartJobFailurePolicyAction", "restarting job js-w-0"), lost(attempt="1")),
         ("rule a (rules[0]) matches Job js-w-0 (RestartJob): restart 1 of 3; that Job alone is created again, the "
         "others go on"), "restarts-job",
     ),

@@ -27,5 +27,12 @@ def controller_log(facts: Facts) -> Advice:
     return advice("look-at-controller", facts.of_plane("jobset", "logs", "controller"))
 
 
+def turn_on_controller(facts: Facts, gate: str) -> Advice:
+    """A gate of our controller."""
+    command = facts.of_plane("jobset", "up", "--feature-gates", f"{gate}=true")
+    where = "" if command else ", in the manager's Configuration or with its flag --feature-gates"
+    return advice("turn-on-controller", command, gate=gate, where=where)
+
+
 def namespace_of(facts: Facts) -> str:
     return quote(facts.jobset.metadata.namespace)

@@ -10,7 +10,7 @@ from shlex import quote
 
 from msgspec import UNSET
 
-from pyjobset.cli.explaining.commands import controller_log, namespace_of
+from pyjobset.cli.explaining.commands import controller_log, namespace_of, turn_on_controller
 from pyjobset.cli.explaining.facts import Event, Facts
 from pyjobset.cli.explaining.reasons import Advice, Evidence, Finding, advice, finding
 from pyjobset.cli.explaining.waits import Expected, preempted_condition
@@ -127,8 +127,7 @@ def degraded(facts: Facts) -> Iterator[Finding]:
     if found is None:
         if facts.jobset.spec.scheduling is not None and not _has_groups(facts):
             gate = features.WORKLOAD_AWARE_SCHEDULING
-            command = facts.of_plane("jobset", "up", "--feature-gates", f"{gate}=true")
-            yield finding("scheduling-ignored", _name(facts), (), [advice("turn-on-controller", command)], gate=gate)
+            yield finding("scheduling-ignored", _name(facts), (), [turn_on_controller(facts, gate)], gate=gate)
         return
     evidence = [Evidence(_name(facts), f"condition {found.type}", found.message)]
     if found.reason == conditions.OBJECTS_DRIFTED:

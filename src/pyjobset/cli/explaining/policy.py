@@ -9,10 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyjobset.cli.explaining.facts import Facts
+from pyjobset.cli.explaining.commands import turn_on_controller
+from pyjobset.cli.explaining.facts import Event, Facts
 from pyjobset.cli.explaining.reasons import Evidence, Finding, advice, finding
 from pyjobset.cli.restarts import Restarts, in_words, restarts
 from pyjobset.objects import conditions as words
+from pyjobset.objects import features
 from pyjobset.objects.batch import Job
 from pyjobset.objects.jobset import FailurePolicy, FailurePolicyRule
 from pyjobset.objects.meta import Condition
@@ -21,6 +23,8 @@ from pyjobset.rules.failure_rules import (
     COUNTED,
     DEFAULT_RULE,
     FAIL,
+    RESTART,
+    RESTART_FREELY,
     RESTART_ONE,
     RESTART_ONE_FREELY,
     Field,
@@ -40,6 +44,10 @@ _STRATEGIES = {
     "BlockingRecreate": "its Jobs are created again when all old ones are gone (BlockingRecreate)",
     "InPlaceRestart": "a failed Job cannot restart in place, so its Jobs are created again (InPlaceRestart)",
 }
+
+
+_WHOLE = {RESTART_ONE: RESTART, RESTART_ONE_FREELY: RESTART_FREELY}
+"""What the controller does in place of each without its gate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +187,10 @@ def _decided(facts: Facts, made: Restarts, failures: Sequence[_Failure]) -> Find
     is_matched = last is not None and last.failure is not None
     rule = last.rule if is_matched and last is not None else DEFAULT_RULE
     failure = last.failure if last is not None and last.failure is not None else failures[0]
-    outcome, then = _then(rule.action, policy, made, failure)
+    action = _followed(facts, rule.action, failure)
+    outcome, then = _then(action, policy, made, failure)
+    if action != rule.action:
+        then += f". Not that Job alone: the controller's gate {features.RESTART_JOB} is off, so all Jobs restarted"
     if is_matched and last is not None:
         decided = f"rule {_called(last)} matches Job {failure.job} ({rule.action})"
     elif policy.rules:
@@ -187,6 +198,8 @@ def _decided(facts: Facts, made: Restarts, failures: Sequence[_Failure]) -> Find
     else:
         decided = f"Job {failure.job} failed and there are no rules, which means {rule.action}"
     help_ = [advice("change-rule")] if outcome == "fails" and rule.action == FAIL else []
+    if action != rule.action:
+        help_.append(turn_on_controller(facts, features.RESTART_JOB))
     return finding(
         "failure-policy", _name(facts), [_seen(failure), *_asked(policy.rules, verdicts, failures)], help_,
         decided=decided, then=then, outcome=outcome, rule=rule.name, action=rule.action, job=failure.job,
@@ -208,6 +221,19 @@ def _verdicts(rules: Sequence[FailurePolicyRule], failures: Sequence[_Failure]) 
                 return
             field = field or missed
         yield _Verdict(rule, index, None, field)
+
+
+def _followed(facts: Facts, action: str, failure: _Failure) -> str:
+    """What the controller did about a rule for single Jobs: without its gate it restarts all. The gates cannot be read,
+    but what it has said of this failure can."""
+    events = _action_events(facts)
+    told = max(events, key=lambda e: e.at) if events else _true(facts, words.RESTARTING_JOBSET)
+    if action not in _WHOLE or not failure.is_counted or told is None:
+        return action
+    whole = _WHOLE[action]
+    named = _FIRST.search(told.message)
+    is_whole = told.reason == words.action_event(whole) if isinstance(told, Event) else True
+    return whole if is_whole and named is not None and named[1] == failure.job else action
 
 
 def _then(action: str, policy: FailurePolicy, made: Restarts, failure: _Failure) -> tuple[str, str]:
@@ -287,12 +313,14 @@ def _plain(verdict: _Verdict) -> dict[str, Any]:
 
 def _told(facts: Facts) -> Iterator[Evidence]:
     """The newest event of a restart."""
-    events = [
-        e for e in facts.events if e.involved_object.kind == "JobSet" and e.reason.endswith("FailurePolicyAction")
-    ]
-    if events:
+    if events := _action_events(facts):
         last = max(events, key=lambda e: e.at)
         yield Evidence(_name(facts), f"event {last.reason}", last.message)
+
+
+def _action_events(facts: Facts) -> list[Event]:
+    ending = words.action_event("")
+    return [e for e in facts.events if e.involved_object.kind == "JobSet" and e.reason.endswith(ending)]
 
 
 def _seen(failure: _Failure) -> Evidence:

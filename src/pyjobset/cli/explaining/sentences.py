@@ -254,7 +254,7 @@ ADVICE: Mapping[str, str] = {
     "grant": "give its ServiceAccount that right",
     "correct": "correct what the message says",
     "turn-on": "turn on {gate} in kube-apiserver, kube-controller-manager and kube-scheduler",
-    "turn-on-controller": "start the controller with this gate on",
+    "turn-on-controller": "turn on the controller's gate {gate}{where}",
     "look-at-waited": "see what {on} waits for",
     "lower-quorum": "recreate the JobSet with a minCount of at most {most}",
     "start-job-over": "delete the Job: it is created again and starts over",
