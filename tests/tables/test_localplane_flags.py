@@ -1,5 +1,6 @@
 """Flags of `jobset up` and `jobset nodes add` as what they ask of a plane. Nothing is started."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +173,39 @@ def test_summary(pids: tuple[int, int], running: bool, first: str) -> None:
 def test_a_summary_says_where_the_metrics_are() -> None:
     found = PlaneStatus(False, "/p", "/p/k", "/bin/kubectl", "https://x", "v1", [], None, "http://127.0.0.1:1/metrics")
     assert "metrics      http://127.0.0.1:1/metrics" in summary(found).splitlines()
+
+
+def test_a_summary_lists_the_gates_that_were_given() -> None:
+    gates = {"feature_gates": {"RestartJob": True}, "kubernetes_feature_gates": {"B": False, "A": True}}
+    found = PlaneStatus(False, "/p", "/p/k", "/bin/kubectl", "https://x", "v1", [], **gates)
+    assert "gates        RestartJob=true; of Kubernetes: A=true,B=false" in summary(found).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ("", ""),
+        ("--feature-gates RestartJob=true", ""),
+        ("--feature-gates InPlaceRestart=true", "gates: InPlaceRestart on; RestartJob no longer\n"),
+        ("--feature-gates RestartJob=false", "gates: RestartJob off\n"),
+        ("--kubernetes-feature-gates B=true", "Kubernetes' gates: B on; A=false no longer\n"),
+    ],
+)
+def test_gates_that_come_and_go_are_said(
+    flags: str, said: str, asked: Asked, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gates = PlaneOptions(feature_gates={"RestartJob": True}, kubernetes_feature_gates={"A": False})
+    state.save(tmp_path, State(options=gates))
+    assert main(["up", *flags.split()]) == 0
+    assert asked.options is not None
+    assert capsys.readouterr().err == said
+
+
+def test_the_status_has_the_gates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    state.save(tmp_path, State(options=PlaneOptions(feature_gates={"RestartJob": True})))
+    assert main(["status", "--dir", str(tmp_path), "-o", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["feature_gates"], found["kubernetes_feature_gates"]) == ({"RestartJob": True}, {})
 
 
 def test_a_plane_of_an_older_version_has_no_metrics_until_it_is_started_again() -> None:

@@ -103,6 +103,8 @@ def up(
         bin_dir=str(Path(bin_dir).expanduser().absolute()) if bin_dir else bin_dir,
     )
     existed = plane.exists
+    if existed:
+        _say_gates(known, options)
     plane = open_plane(directory, options)
     plane.start()
     if existed and layout != known.layout:
@@ -287,6 +289,25 @@ def open_plane(directory: Path | None, options: "PlaneOptions | None" = None) ->
     return Plane(directory, options, progress=for_stream())
 
 
+def _say_gates(before: "PlaneOptions", after: "PlaneOptions") -> None:
+    """Gates that are given take the place of all that were given before: nobody may lose one without a word."""
+    from pyjobset.cli.output import note
+
+    for whose, old, new in (
+        ("gates", before.feature_gates, after.feature_gates),
+        ("Kubernetes' gates", before.kubernetes_feature_gates, after.kubernetes_feature_gates),
+    ):
+        if changes := _gate_changes(old, new):
+            note(f"{whose}: {'; '.join(changes)}")
+
+
+def _gate_changes(before: dict[str, bool], after: dict[str, bool]) -> list[str]:
+    """Of gates that were given and that are given now, in words."""
+    given = [f"{name} {'on' if on else 'off'}" for name, on in sorted(after.items()) if before.get(name) is not on]
+    gone = [f"{name}{'' if on else '=false'} no longer" for name, on in sorted(before.items()) if name not in after]
+    return given + gone
+
+
 def summary(found: "PlaneStatus") -> str:
     """A status for people."""
     import shlex
@@ -304,6 +325,7 @@ def summary(found: "PlaneStatus") -> str:
         f"kubeconfig   {found.kubeconfig}",
         f"kubectl      {found.kubectl}",
         *([f"metrics      {found.metrics}"] if found.metrics else []),
+        *([f"gates        {gates}"] if (gates := _gates_given(found)) else []),
         "",
     ]
     rows = [
@@ -312,6 +334,15 @@ def summary(found: "PlaneStatus") -> str:
     lines += table(("COMPONENT", "STATE", "PID", "PORT", "LOG"), rows)
     hint = f"export KUBECONFIG={shlex.quote(found.kubeconfig)}" if found.running else "jobset up starts it"
     return "\n".join([*lines, "", hint])
+
+
+def _gates_given(found: "PlaneStatus") -> str:
+    parts = [
+        whose + ",".join(f"{name}={str(on).lower()}" for name, on in sorted(gates.items()))
+        for whose, gates in (("", found.feature_gates), ("of Kubernetes: ", found.kubernetes_feature_gates))
+        if gates
+    ]
+    return "; ".join(parts)
 
 
 def coloured(text: str) -> str:

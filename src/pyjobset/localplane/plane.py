@@ -65,7 +65,7 @@ class ComponentStatus(Struct, frozen=True):
 
 class PlaneStatus(Struct, frozen=True):
     """`running`: all components run and the API server answers. `nodes` is None while it does not answer. `metrics` is
-    where those of our controller are read, empty without one."""
+    where those of our controller are read, empty without one. The gates are those that were given."""
 
     running: bool
     directory: str
@@ -76,6 +76,8 @@ class PlaneStatus(Struct, frozen=True):
     components: list[ComponentStatus]
     nodes: list[NodeStatus] | None = None
     metrics: str = ""
+    feature_gates: dict[str, bool] = {}
+    kubernetes_feature_gates: dict[str, bool] = {}
 
 
 class Plane:
@@ -153,6 +155,8 @@ class Plane:
             components=shown,
             nodes=found,
             metrics=self._metrics(known.ports) if CONTROLLER in {c.name for c in shown if c.running} else "",
+            feature_gates=known.options.feature_gates,
+            kubernetes_feature_gates=known.options.kubernetes_feature_gates,
         )
 
     def log(self, component: str) -> Path:
