@@ -54,7 +54,7 @@ ELECTION = LeaderElection(
 )
 CUT_SECONDS = 14.0
 """Longer than a lease: another one leads by then."""
-REPLICAS_PERCENT = 7
+REPLICAS_PERCENT = 4
 """Of the worlds in which leaders may change have two replicas: renewing costs more than all the rest."""
 
 
