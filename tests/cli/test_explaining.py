@@ -288,6 +288,19 @@ REFUSALS: Cases = {
         blocked("PersistentVolumeClaim d-js exists already and is not what the template asks for: spec.x is 1"),
         "waits: the claim d-js cannot be used", ["claim-not-usable correct"],
     ),
+    "a claim that is deleted while it is used": (
+        blocked("PersistentVolumeClaim d-js is being deleted; it is created anew once it is gone, and no Job is"),
+        "waits: the claim d-js is not gone yet", ["claim-terminating wait"],
+    ),
+    "a claim of a JobSet that was deleted": (
+        blocked("PersistentVolumeClaim d-js belongs to a JobSet of this name that was deleted; it is created anew"),
+        "waits: the claim d-js is not gone yet", ["claim-terminating wait"],
+    ),
+    "a group of an earlier JobSet": (
+        blocked("; ".join(f"{kind} g is of an earlier JobSet of this name and is still being removed; this one goes on"
+                          " by itself" for kind in ("Workload", "PodGroup"))),
+        "waits: Workload g of an earlier JobSet is not gone yet", ["earlier-terminating wait"] * 2,
+    ),
     "no right": (blocked(f"Job js-w-0 was refused: {RIGHT}"), "waits: create jobs is not permitted",
                  ["not-permitted grant"]),
     "anything else": (
@@ -593,6 +606,21 @@ AGAIN: dict[str, tuple[Facts, str]] = {
         facts(jobset(pod={"priorityClassName": "gold"}, scheduling=None), node(), priority_classes=frozenset()),
         "by the Job controller, at the latest a minute after there is one",
     ),
+    "the Job controller was told, of an elastic gang": (
+        facts(
+            jobset(pod={"priorityClassName": "gold"}),
+            group(),
+            job(),
+            event(job(), CLASS),
+            node(),
+            priority_classes=frozenset(),
+        ),
+        "by the Job controller, at the latest a minute after there is one",
+    ),
+    "the Job controller asks, of an elastic gang": (
+        facts(jobset(pod={"priorityClassName": "gold"}), group(), job(), node(), priority_classes=frozenset()),
+        "by the Job controller, at the latest a minute after there is one",
+    ),
     "the Job controller was told": (
         facts(jobset(scheduling=None), job(), event(job(), CLASS), node()),
         "by the Job controller, at the latest a minute after there is one",
@@ -602,7 +630,7 @@ AGAIN: dict[str, tuple[Facts, str]] = {
 
 @pytest.mark.parametrize(("seen", "again"), AGAIN.values(), ids=AGAIN.keys())
 def test_when_a_class_that_is_missing_is_asked_for_again(seen: Facts, again: str) -> None:
-    found = only(seen, "priority-class-missing")
+    (found,) = (f for f in explain(seen).findings if f.code == "priority-class-missing")
     assert found.arguments == {"name": "gold", "again": again}
     assert found.text.endswith(f"; it is tried again {again}")
 

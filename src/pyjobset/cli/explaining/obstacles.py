@@ -32,7 +32,9 @@ PREEMPTORS_READ_MAX = 100
 _CLASS = re.compile(r"no PriorityClass with name (\S+) was found")
 _QUOTA = re.compile(r"exceeded quota: ([^,\s]+)")
 _FOREIGN = re.compile(r"(\w+ \S+) exists and belongs to (.+?); it is not touched")
-_CLAIM = re.compile(rf"{CLAIMS.kind} (\S+) (?:exists already|is being deleted|belongs to a JobSet)")
+_EARLIER = re.compile(r"(\w+ \S+) is of an earlier JobSet of this name and is still being removed")
+_CLAIM = re.compile(rf"{CLAIMS.kind} (\S+) exists already")
+_OLD_CLAIM = re.compile(rf"{CLAIMS.kind} (\S+) (?:is being deleted|belongs to a JobSet)")
 _RIGHT = re.compile(r'cannot (\w+) resource "([^"]+)"')
 _REFUSED = re.compile(r"(\w+ \S+) was refused: ")
 _FOLLOWS = re.compile(r"is not made now: its leader (\S+) is not scheduled yet")
@@ -90,11 +92,13 @@ def obstacles(facts: Facts) -> Iterator[Finding]:
         by = jobset.spec.managed_by
         yield finding("managed-elsewhere", _name(facts), (), [advice("ask-controller", controller=by)], controller=by)
         return
-    yield from _blocked(facts)
+    refused, refused_pods = list(_blocked(facts)), list(_refused_pods(facts))
+    yield from refused
+    yield from _classes_not_there(facts, [*refused, *refused_pods])
     if facts.pending:
         what = facts.pending[0] + (f" and {len(facts.pending) - 1} more" if len(facts.pending) > 1 else "")
         yield finding("controller-silent", _name(facts), (), [controller_log(facts)], what=what)
-    yield from _refused_pods(facts)
+    yield from refused_pods
     yield from _terminating(facts)
 
 
@@ -191,10 +195,17 @@ def _blocked(facts: Facts) -> Iterator[Finding]:
     found = condition(facts.jobset, conditions.BLOCKED)
     if found is not None:
         yield from _refusals(facts, "", Evidence(_name(facts), f"condition {found.type}", found.message))
+
+
+def _classes_not_there(facts: Facts, told: Iterable[Finding]) -> Iterator[Finding]:
+    """Those of which nobody has said a word yet: who was refused knows better who tries again."""
+    if facts.priority_classes is None:
+        return
     names = {name for rj in facts.jobset.spec.replicated_jobs if (name := _class_name(rj.template))}
-    if facts.priority_classes is not None and (found is None or not _CLASS.search(found.message)):
-        again = _BY_CONTROLLER if facts.jobset.spec.scheduling is not None else _BY_JOB_CONTROLLER
-        yield from (_class_missing(facts, name, (), again) for name in sorted(names - facts.priority_classes))
+    names -= {f.arguments["name"] for f in told if f.code == "priority-class-missing"}
+    is_ours = facts.jobset.spec.scheduling is not None and not facts.family.jobs
+    again = _BY_CONTROLLER if is_ours else _BY_JOB_CONTROLLER
+    yield from (_class_missing(facts, name, (), again) for name in sorted(names - facts.priority_classes))
 
 
 def _refused_pods(facts: Facts) -> Iterator[Finding]:
@@ -239,6 +250,12 @@ def _refusals(facts: Facts, pods_of: str, evidence: Evidence) -> Iterator[Findin
         kind, name = target.split(" ", 1)
         help_ = [advice("rename", f"kubectl get {kind.lower()} {quote(name)} -n {namespace} -o yaml")]
         yield finding("foreign-object", about, [evidence], help_, object=target, owner=owner)
+    for target in dict.fromkeys(_EARLIER.findall(text)):
+        known = True
+        yield finding("earlier-terminating", about, [evidence], [advice("wait")], object=target)
+    for name in dict.fromkeys(_OLD_CLAIM.findall(text)):
+        known = True
+        yield finding("claim-terminating", about, [evidence], [advice("wait")], name=name)
     for name in dict.fromkeys(_CLAIM.findall(text)):
         known = True
         help_ = [advice("correct", f"kubectl describe pvc {quote(name)} -n {namespace}")]

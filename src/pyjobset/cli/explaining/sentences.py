@@ -66,9 +66,17 @@ _REFUSALS = {
         "{object} belongs to someone else",
         "it needs the name of {object}, which belongs to {owner}; that object is not touched",
     ),
+    "earlier-terminating": Words(
+        "{object} of an earlier JobSet is not gone yet",
+        "it needs the name of {object}, which an earlier JobSet of this name left and which is still being removed",
+    ),
+    "claim-terminating": Words(
+        "the claim {name} is not gone yet",
+        "its Jobs wait until PersistentVolumeClaim {name} is gone and created anew: it is on its way out",
+    ),
     "claim-not-usable": Words(
         "the claim {name} cannot be used",
-        "its Jobs wait for PersistentVolumeClaim {name}: there is one, and it is on its way out or not what it needs",
+        "its Jobs wait for PersistentVolumeClaim {name}: there is one, and it is not what it needs",
     ),
     "not-permitted": Words(
         "{verb} {resource} is not permitted", "whoever creates them has no right to {verb} {resource}"
