@@ -114,6 +114,7 @@ def in_steps(**order: Any) -> Facts:
     if "dependsOn" in order:
         worker["dependsOn"] = order.pop("dependsOn")
     counts = {"name": "leader", "ready": 0, "succeeded": 0, "failed": 0, "active": 1, "suspended": 0}
+    counts |= order.pop("counts", {})
     steps = jobset(replicatedJobs=[leader, worker], scheduling=None, status={"replicatedJobsStatus": [counts]}, **order)
     return facts(steps, families.job("js-leader-0", group="", active=1), node())
 
@@ -222,15 +223,23 @@ LIFE: Cases = {
     ),
     "a worker after its leader": (
         in_steps(dependsOn=[{"name": "leader", "status": "Ready"}]),
-        "waits: worker starts after leader", ["startup-waits look-at-waited"],
+        "waits: worker can start only after leader", ["startup-waits look-at-waited"],
     ),
     "a worker after its leader is done": (
         in_steps(dependsOn=[{"name": "leader", "status": "Complete"}]),
-        "waits: worker starts after leader", ["startup-waits look-at-waited"],
+        "waits: worker can start only after leader", ["startup-waits look-at-waited"],
+    ),
+    "a worker after its leader, which runs": (
+        in_steps(dependsOn=[{"name": "leader", "status": "Complete"}], counts={"ready": 1}),
+        "starts: 0 of 1 pod placed", ["startup-goes-on wait"],
+    ),
+    "a worker after its leader, which has failed": (
+        in_steps(dependsOn=[{"name": "leader", "status": "Complete"}], counts={"ready": 1, "failed": 1}),
+        "waits: worker can start only after leader", ["startup-waits look-at-waited"],
     ),
     "in order": (
         in_steps(startupPolicy={"startupPolicyOrder": "InOrder"}),
-        "waits: worker starts after leader", ["startup-waits look-at-waited"],
+        "waits: worker can start only after leader", ["startup-waits look-at-waited"],
     ),
 }  # fmt: skip
 REFUSALS: Cases = {
@@ -584,8 +593,12 @@ TEXTS: dict[str, tuple[Facts, str, str]] = {
         ("there is room for 4 pods now, but the scheduler has not looked again: it does so on a timer, "
         "at most 20 s after the last time (10 s x the square root of 4 pods)"),
     ),
+    "startup, of which the first part runs": (
+        LIFE["a worker after its leader, which runs"][0], "startup-goes-on",
+        "its Jobs are created when all of leader are Complete; 0 of 1 Job is, the rest runs well",
+    ),
     "startup": (
-        LIFE["in order"][0], "startup-waits", "its Jobs are created when all of leader are Ready; 0 of 1 Job are",
+        LIFE["in order"][0], "startup-waits", "its Jobs are created when all of leader are Ready; 0 of 1 Job is",
     ),
     "what the controller owes": (
         LIFE["nobody does anything"][0], "controller-silent",

@@ -48,7 +48,7 @@ TROUBLES = frozenset(
 )
 """Codes of what does not keep pods from getting a node."""
 
-QUIET = frozenset({UNSAID, "failure-policy", "restarted", "restarted-in-place"})
+QUIET = frozenset({UNSAID, "failure-policy", "restarted", "restarted-in-place", "startup-goes-on"})
 """Codes of what may be worth knowing and holds nothing up."""
 
 _Story = tuple[str, dict[str, Any], Iterable[Finding]]

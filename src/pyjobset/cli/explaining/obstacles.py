@@ -118,9 +118,13 @@ def startup(facts: Facts) -> Iterator[Finding]:
         counts = next((c for c in facts.jobset.status.replicated_jobs_status if c.name == on), None)
         done = 0 if counts is None else counts.succeeded if wanted == "Complete" else counts.ready + counts.succeeded
         replicas = next((rj.replicas for rj in spec.replicated_jobs if rj.name == on), 0)
+        is_well = counts is not None and not counts.failed and counts.ready + counts.succeeded >= replicas > done
+        code, help_ = (
+            ("startup-goes-on", advice("wait")) if is_well else ("startup-waits", advice("look-at-waited", on=on))
+        )
         if waiting:
             yield finding(
-                "startup-waits", f"ReplicatedJob {waiting}", (), [advice("look-at-waited", on=on)],
+                code, f"ReplicatedJob {waiting}", (), [help_],
                 replicated_job=waiting, on=on, status=wanted, count=done, replicas=replicas,
             )  # fmt: skip
 

@@ -52,8 +52,12 @@ _LIFE = {
         "it is being deleted and waits until its {pods:pod is|pods are} gone; no new Job is created under it",
     ),
     "startup-waits": Words(
-        "{replicated_job} starts after {on}",
-        "its Jobs are created when all of {on} are {status}; {count} of {replicas:Job} are",
+        "{replicated_job} can start only after {on}",
+        "its Jobs are created when all of {on} are {status}; {count} of {replicas:Job is|Jobs are}",
+    ),
+    "startup-goes-on": Words(
+        "{replicated_job} can start only after {on}",
+        "its Jobs are created when all of {on} are {status}; {count} of {replicas:Job is|Jobs are}, the rest runs well",
     ),
 }
 _REFUSALS = {
