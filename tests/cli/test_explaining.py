@@ -199,15 +199,15 @@ LIFE: Cases = {
     ),
     "restarting": (
         facts(jobset(conditions=RESTARTS, status={"restarts": 2}), job(labels=attempt("2")), *on_nodes(4), group()),
-        "restarts, attempt 3: its Jobs are created again", ["restarted"],
+        "is in restart 2: its Jobs are created again", ["restarted"],
     ),
     "old Jobs stop": (
         facts(jobset(conditions=RESTARTS, status={"restarts": 1}), leaving(job()), *on_nodes(2), group()),
-        "restarts, attempt 2: old Jobs are not gone yet", ["old-jobs-terminating force-pods", "restarted"],
+        "is in restart 1: old Jobs are not gone yet", ["old-jobs-terminating force-pods", "restarted"],
     ),
     "old Jobs stop without pods": (
         facts(jobset(conditions=RESTARTS, status={"restarts": 1}), leaving(job()), group()),
-        "restarts, attempt 2: old Jobs are not gone yet", ["old-jobs-terminating wait", "restarted"],
+        "is in restart 1: old Jobs are not gone yet", ["old-jobs-terminating wait", "restarted"],
     ),
     "its group is replaced": (
         gang(leaving(group(reason="Scheduled")), *on_nodes(4)),
@@ -520,7 +520,7 @@ RUNNING: Cases = {
     ),
     "a Job failed": (
         facts(jobset(conditions=RESTARTS), job(**LOST), group()),
-        "restarts, attempt 1: there is no failurePolicy, and Job js-w-0 failed", ["job-failed", "failure-policy"],
+        "is in restart 0: there is no failurePolicy, and Job js-w-0 failed", ["job-failed", "failure-policy"],
     ),
 }  # fmt: skip
 DOMAINS: Cases = {

@@ -112,7 +112,7 @@ POLICY: dict[str, tuple[Facts, str, list[str]]] = {
     "a restart by a rule": (
         facts(jobset(restarting(), rules=[OOM], restarts=1, restartsCountTowardsMax=1),
               event("Job", "js-w-0", "PodFailurePolicy", EXIT_42)),
-        "restarts, attempt 2: rule oom (rules[0]) matches Job js-w-0 (RestartJobSet)", ["failure-policy", "restarted"],
+        "is in restart 1: rule oom (rules[0]) matches Job js-w-0 (RestartJobSet)", ["failure-policy", "restarted"],
     ),
     "it has restarted": (
         facts(jobset(OVER, restarts=1, restartsCountTowardsMax=1)), "starts: 0 of 0 pods placed", ["restarted"],
@@ -120,7 +120,7 @@ POLICY: dict[str, tuple[Facts, str, list[str]]] = {
     "a Job was to restart alone, without the gate": (
         facts(jobset(restarting("FailurePolicy_one"), rules=[rule("one", "RestartJob")], restarts=1,
                      restartsCountTowardsMax=1), lost()),
-        "restarts, attempt 2: rule one (rules[0]) matches Job js-w-0 (RestartJob)",
+        "is in restart 1: rule one (rules[0]) matches Job js-w-0 (RestartJob)",
         ["job-failed", "failure-policy turn-on-controller", "restarted"],
     ),
     "a Job restarts alone": (

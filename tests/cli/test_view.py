@@ -145,7 +145,7 @@ JobSet ns/js                    Waiting
       ├─ Job js-w-0             Pending   0/2 ready
       │  ├─ Pod js-w-0-0        Pending
       │  └─ Pod js-w-0-1        Pending   {full}
-      └─ Job js-w-1             Pending   0/2 ready, attempt 2
+      └─ Job js-w-1             Pending   0/2 ready, restart 1
          ├─ Pod js-w-1-0        Pending
          └─ Pod js-w-1-1        Pending
 """.format(full=FULL[:-1])
@@ -228,7 +228,7 @@ def test_attempts_and_replicated_jobs_are_not_mixed() -> None:
     shown = rows(view(family(group(1), *old, *new)), "jobs")
     details = [row.details for row in shown if row.name.split("─ ")[-1].startswith("Job ")]
     half = count // 2
-    mixed = [f"{half} Jobs, 0/{half} ready", f"{half} Jobs, 0/{half} ready, attempt 2"]
+    mixed = [f"{half} Jobs, 0/{half} ready", f"{half} Jobs, 0/{half} ready, restart 1"]
     assert details == [*mixed, f"{count} Jobs, 0/{count} ready"]
 
 
@@ -274,9 +274,9 @@ def test_restarts_in_data() -> None:
 @pytest.mark.parametrize(
     ("labels", "state", "details"),
     [
-        ({ATTEMPT: "1", ALONE: "2"}, "Running", "1/1 ready, attempt 2, restarted alone 2 times"),
-        ({ATTEMPT: "1", ALONE: "1"}, "Restarting", "1/1 ready, attempt 2, restarted alone 2 times"),
-        ({ATTEMPT: "1"}, "Restarting", "1/1 ready, attempt 2, restarted alone 2 times"),
+        ({ATTEMPT: "1", ALONE: "2"}, "Running", "1/1 ready, restart 1, restarted alone 2 times"),
+        ({ATTEMPT: "1", ALONE: "1"}, "Restarting", "1/1 ready, restart 1, restarted alone 2 times"),
+        ({ATTEMPT: "1"}, "Restarting", "1/1 ready, restart 1, restarted alone 2 times"),
         ({ALONE: "2"}, "Restarting", "1/1 ready, restarted alone 2 times"),
     ],
 )
@@ -285,7 +285,7 @@ def test_a_job_that_was_restarted_alone(labels: dict[str, str], state: str, deta
     others = job("js-w-0", ready=1, labels={ATTEMPT: "1"}, group="")
     one = job("js-w-1", ready=1, labels=labels, group="")
     shown = rows(view(family(restarted(0, 2, restarts=1), others, one)), "jobs")
-    assert [(row.state, row.details) for row in shown[2:]] == [("Running", "1/1 ready, attempt 2"), (state, details)]
+    assert [(row.state, row.details) for row in shown[2:]] == [("Running", "1/1 ready, restart 1"), (state, details)]
 
 
 def test_jobs_that_were_restarted_are_not_folded_with_the_others() -> None:

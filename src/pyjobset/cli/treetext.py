@@ -164,9 +164,9 @@ def _job(jobs: Sequence[JobView], look: _Look) -> _Node:
         progress = f"{succeeded} succeeded"
     else:
         progress = f"{sum(j.ready for j in jobs)}/{expected} ready" if job.state != "Suspended" else f"{expected} pods"
-    attempt = f"attempt {job.attempt + 1}" if job.attempt else ""
+    restart = f"restart {job.attempt}" if job.attempt else ""
     alone = f"restarted alone {_often(job.restarts)}" if job.restarts else ""
-    details = (_times(jobs, "Jobs"), progress, attempt, alone)
+    details = (_times(jobs, "Jobs"), progress, restart, alone)
     row = _row("Job", _span(jobs), job.state, ", ".join(filter(None, details)))
     if look.detail != "pods":
         return row, []

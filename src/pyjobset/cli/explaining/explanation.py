@@ -112,7 +112,7 @@ def _how_it_runs(facts: Facts, news: Sequence[Finding], arguments: dict[str, Any
                  for job in facts.family.jobs if not (job.is_succeeded or job.is_failed))  # fmt: skip
     ready = sum(any(c.type == "Ready" and c.status == "True" for c in p.status.conditions) for p in facts.pods)
     pods = max(placed, wanted)
-    arguments |= {"placed": placed, "pods": pods, "ready": ready, "attempt": facts.jobset.status.restarts + 1}
+    arguments |= {"placed": placed, "pods": pods, "ready": ready, "restart": facts.jobset.status.restarts}
     if condition(facts.jobset, conditions.RESTARTING_JOBSET) is not None:
         return "restarting"
     if any(f.code not in TROUBLES for f in news):

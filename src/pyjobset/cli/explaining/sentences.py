@@ -21,7 +21,7 @@ STATES: Mapping[str, str] = {
     "terminating": "is being deleted",
     "suspended": "is suspended: nothing of it runs, and nothing is reserved for it",
     "suspending": "is being suspended: {live:pod of it is|pods of it are} still there",
-    "restarting": "restarts, attempt {attempt}: {because}",
+    "restarting": "is in restart {restart}: {because}",
     "waits": "waits: {because}",
     "troubled": "runs with trouble: {because}",
     "starting": "starts: {placed} of {pods:pod} placed",
