@@ -201,6 +201,23 @@ def test_gates_that_come_and_go_are_said(
     assert capsys.readouterr().err == said
 
 
+@pytest.mark.parametrize("is_named", [False, True])
+def test_what_is_left_after_an_interrupt(
+    is_named: bool, asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def start(self: Plane) -> None:
+        asked.options = self.options
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Plane, "start", start)
+    flag = f" --dir {tmp_path}" if is_named else ""
+    assert main(["up", *flag.split()]) == 130
+    assert asked.options is not None
+    said = capsys.readouterr()
+    assert said.err == f"interrupted: `jobset up{flag}` goes on, `jobset down{flag}` stops the rest\n"
+    assert said.out == ""
+
+
 def test_the_status_has_the_gates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     state.save(tmp_path, State(options=PlaneOptions(feature_gates={"RestartJob": True})))
     assert main(["status", "--dir", str(tmp_path), "-o", "json"]) == 0

@@ -82,7 +82,9 @@ def up(
       jobset up --nodes 16 --cpu 8 --topology rack=8
       jobset up --kubernetes-feature-gates TopologyAwareWorkloadScheduling=false
     """
-    from pyjobset.cli.output import say
+    import shlex
+
+    from pyjobset.cli.output import note, say
     from pyjobset.localplane.options import parse_gates, parse_pairs
 
     plane = open_plane(directory)
@@ -106,9 +108,14 @@ def up(
     if existed:
         _say_gates(known, options)
     plane = open_plane(directory, options)
-    plane.start()
-    if existed and layout != known.layout:
-        _say_created(plane.ensure_nodes(layout), layout)
+    try:
+        plane.start()
+        if existed and layout != known.layout:
+            _say_created(plane.ensure_nodes(layout), layout)
+    except KeyboardInterrupt:
+        where = f" --dir {shlex.quote(str(directory))}" if directory else ""
+        note(f"interrupted: `jobset up{where}` goes on, `jobset down{where}` stops the rest")
+        raise typer.Exit(130) from None
     say(coloured(summary(plane.status())))
 
 
