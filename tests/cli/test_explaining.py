@@ -197,6 +197,10 @@ LIFE: Cases = {
         facts(jobset(scheduling=None), families.job("js-w-0", pods=4, group=""), node()),
         "starts: 0 of 4 pods placed", [],
     ),
+    "its old pods terminate": (
+        facts(jobset(), job(active=4), group(reason="Scheduled"), *map(leaving, on_nodes(4))),
+        "starts: 0 of 4 pods placed", [],
+    ),
     "restarting": (
         facts(jobset(conditions=RESTARTS, status={"restarts": 2}), job(labels=attempt("2")), *on_nodes(4), group()),
         "is in restart 2: its Jobs are created again", ["restarted"],

@@ -155,6 +155,20 @@ def test_the_tree_as_text() -> None:
     assert "\n".join(lines(rows(view(WAITING)))) + "\n" == TREE
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "state", "details"),
+    [
+        (0, 2, "Running", "gang of 2, 2 bound"),
+        (2, 2, "Running", "gang of 2, 2 bound, 2 terminating"),
+        (2, 0, "Terminating", "gang of 2, 2 terminating"),
+    ],
+)
+def test_pods_that_terminate_are_told_apart(old: int, new: int, state: str, details: str) -> None:
+    members = [pod(f"old-{n}", node="n", **GONE) for n in range(old)] + [pod(f"new-{n}", node="n") for n in range(new)]
+    shown = rows(view(family(group(2), job(pods=2), *members)))
+    assert [(row.state, row.details) for row in shown if "PodGroup" in row.name] == [(state, details)]
+
+
 def test_less_detail_is_shorter() -> None:
     shown = view(WAITING)
     assert [len(rows(shown, detail)) for detail in ("pods", "jobs", "groups")] == [12, 7, 4]

@@ -133,7 +133,7 @@ def _stem(name: str) -> str:
 
 def _group_looks(group: GroupView) -> object:
     stems = tuple(sorted({_stem(job.name) for job in group.jobs}))
-    return stems, group.policy, group.state, group.min_count, group.topology, group.bound, group.why
+    return stems, group.policy, group.state, group.min_count, group.topology, group.bound, group.terminating, group.why
 
 
 def _groups(groups: Sequence[GroupView], look: _Look) -> _Node:
@@ -141,8 +141,9 @@ def _groups(groups: Sequence[GroupView], look: _Look) -> _Node:
     policy = f"gang of {group.min_count}" if group.min_count is not None else group.policy
     topology = f"same {group.topology}" if group.topology and not group.why else ""
     bound = f"{sum(g.bound for g in groups)} bound" if group.bound else ""
+    terminating = f"{sum(g.terminating for g in groups)} terminating" if group.terminating else ""
     why = f"waits: {group.why}" if group.why else ""
-    details = (_times(groups, "groups"), policy, topology, bound, why)
+    details = (_times(groups, "groups"), policy, topology, bound, terminating, why)
     row = _row("PodGroup", _span(groups), group.state, ", ".join(filter(None, details)))
     return row, _jobs([job for g in groups for job in g.jobs], look, parents=len(groups))
 

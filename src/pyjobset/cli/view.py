@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyjobset.cli.restarts import Restarts, restarts
-from pyjobset.cli.waiting import is_bound, is_waiting, quorum, scheduler_message, why_waiting
+from pyjobset.cli.waiting import is_bound, is_placed, is_waiting, quorum, scheduler_message, why_waiting
 from pyjobset.objects import conditions
 from pyjobset.objects.batch import Job, Pod
 from pyjobset.objects.jobset import JobSet
@@ -62,6 +62,8 @@ class GroupView(Struct, frozen=True):
     min_count: int | None = None
     topology: str = ""
     bound: int = 0
+    """Without those that terminate."""
+    terminating: int = 0
     why: str = ""
     jobs: tuple[JobView, ...] = ()
 
@@ -147,7 +149,7 @@ def _order(job: Job) -> tuple[str, int, str]:
 
 def _group(group: PodGroup, pods: Sequence[Pod], jobs: Sequence[Job], shown: tuple[JobView, ...]) -> GroupView:
     why = why_waiting(group, pods)
-    bound = sum(map(is_bound, pods))
+    bound, placed = sum(map(is_bound, pods)), sum(map(is_placed, pods))
     least = quorum(group)
     constraints = group.spec.scheduling_constraints
     if group.metadata.deletion_timestamp is not None:
@@ -155,7 +157,7 @@ def _group(group: PodGroup, pods: Sequence[Pod], jobs: Sequence[Job], shown: tup
     elif why:
         state = "Waiting"
     elif bound:
-        state = "Running"
+        state = "Running" if placed else "Terminating"
     elif jobs and all(job.is_succeeded or job.is_failed for job in jobs):
         state = "Finished"
     elif any(not (job.is_succeeded or job.is_failed or job.spec.suspend) for job in jobs):
@@ -168,7 +170,8 @@ def _group(group: PodGroup, pods: Sequence[Pod], jobs: Sequence[Job], shown: tup
         state=state,
         min_count=least,
         topology=", ".join(t.key for t in constraints.topology) if constraints else "",
-        bound=bound,
+        bound=placed,
+        terminating=bound - placed,
         why=why,
         jobs=shown,
     )

@@ -30,6 +30,11 @@ def is_bound(pod: Pod) -> bool:
     return bool(pod.spec.node_name) and not is_finished(pod)
 
 
+def is_placed(pod: Pod) -> bool:
+    """It has a node, and is there to stay."""
+    return is_bound(pod) and pod.metadata.deletion_timestamp is None
+
+
 def is_waiting(pod: Pod) -> bool:
     return not pod.spec.node_name and not is_finished(pod) and pod.metadata.deletion_timestamp is None
 

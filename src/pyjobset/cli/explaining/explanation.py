@@ -27,7 +27,7 @@ from pyjobset.cli.explaining.reasons import Evidence, Explanation, Finding, advi
 from pyjobset.cli.explaining.sentences import STATES
 from pyjobset.cli.explaining.waits import waits
 from pyjobset.cli.view import view
-from pyjobset.cli.waiting import is_bound, is_finished
+from pyjobset.cli.waiting import is_finished, is_placed
 from pyjobset.objects import conditions
 
 UNSAID = "not-allowed"
@@ -107,10 +107,11 @@ def _story(facts: Facts) -> _Story:
 
 
 def _how_it_runs(facts: Facts, news: Sequence[Finding], arguments: dict[str, Any]) -> str:
-    placed = sum(map(is_bound, facts.pods))
+    there = [p for p in facts.pods if is_placed(p)]
+    placed = len(there)
     wanted = sum(_wanted(job.parallelism, job.spec.completions, job.status.succeeded)
                  for job in facts.family.jobs if not (job.is_succeeded or job.is_failed))  # fmt: skip
-    ready = sum(any(c.type == "Ready" and c.status == "True" for c in p.status.conditions) for p in facts.pods)
+    ready = sum(any(c.type == "Ready" and c.status == "True" for c in p.status.conditions) for p in there)
     pods = max(placed, wanted)
     arguments |= {"placed": placed, "pods": pods, "ready": ready, "restart": facts.jobset.status.restarts}
     if condition(facts.jobset, conditions.RESTARTING_JOBSET) is not None:
