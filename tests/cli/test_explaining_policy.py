@@ -307,6 +307,32 @@ def test_what_is_decided(seen: Facts, text: str, outcome: str) -> None:
     assert found.arguments["outcome"] == outcome
 
 
+@pytest.mark.parametrize(
+    ("plane", "text", "command"),
+    [
+        ("", "turn on the controller's gate RestartJob", "jobset up --feature-gates RestartJob=true"),
+        ("/p", "turn on the controller's gate RestartJob", "jobset up --feature-gates RestartJob=true --dir /p"),
+        (
+            None,
+            "turn on the controller's gate RestartJob, in the manager's Configuration or with its flag --feature-gates",
+            "",
+        ),
+    ],
+)
+def test_where_the_gate_is_turned_on(plane: str | None, text: str, command: str) -> None:
+    seen, _, _ = POLICY["a Job was to restart alone, without the gate"]
+    (help_,) = told(replace(seen, plane=plane)).advice
+    assert (help_.text, help_.command) == (text, command)
+
+
+def test_help_that_comes_too_late_for_this_jobset_says_so() -> None:
+    codes = {"allow-restarts", "change-rule", "more-restarts"}
+    over = [explain(seen) for seen, _, _ in POLICY.values() if seen.jobset.status.terminal_state]
+    said = {a.code: a.text for e in over for f in e.findings for a in f.advice if a.code in codes}
+    assert said.keys() == codes
+    assert all(text.startswith("for the next JobSet (failurePolicy cannot be changed): ") for text in said.values())
+
+
 ASKED: dict[str, tuple[dict[str, Any], Job, str]] = {
     "any": (rule("a"), lost(), "matches: it is about every failed Job"),
     "a target": (rule("a", targetReplicatedJobs=["w"]), lost(), "matches: Job js-w-0 is of w"),

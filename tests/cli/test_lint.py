@@ -105,6 +105,7 @@ def test_a_gate_that_is_off_can_be_judged_as_on(run: Run, tmp_path: Path) -> Non
     ended = run("lint", "-f", path)
     assert (ended.code, ended.err) == (3, "note: --feature-gates NAME=true judges as if that gate were on\n")
     assert "needs the feature gate JobSetActiveDeadlineSeconds" in ended.out
+    assert "(local plane: jobset up --feature-gates JobSetActiveDeadlineSeconds=true)" in ended.out
     ended = run("lint", "-f", path, "--feature-gates", "JobSetActiveDeadlineSeconds=true")
     assert (ended.code, ended.out, ended.err) == (0, "", "")
 

@@ -3,7 +3,8 @@
 A part of the table in rules.registry, from where everybody takes them.
 """
 
-from pyjobset.rules.rule import Rule
+from pyjobset.objects import features
+from pyjobset.rules.rule import Rule, where_gates_are
 
 CLAIM_DIFFERS = Rule(
     "claim-differs",
@@ -38,7 +39,7 @@ SCHEDULING_IGNORED = Rule(
     "scheduling-ignored",
     "spec.scheduling",
     "is ignored: the feature gate JobSetWorkloadAwareSchedulingAPI is off",
-    "turn the gate on in the manager's Configuration",
+    f"turn the gate on {where_gates_are(features.WORKLOAD_AWARE_SCHEDULING)}",
     "warning",
 )
 IN_PLACE_RESTART_WAITS = Rule(

@@ -6,6 +6,7 @@ not. Codes are API: people grep for them and silence them, so a code is never re
 
 from collections.abc import Mapping
 
+from pyjobset.objects import features
 from pyjobset.rules.cautions import ANNOTATION_IGNORED as ANNOTATION_IGNORED
 from pyjobset.rules.cautions import CLAIM_DIFFERS as CLAIM_DIFFERS
 from pyjobset.rules.cautions import CLAIM_UNUSED as CLAIM_UNUSED
@@ -15,7 +16,7 @@ from pyjobset.rules.cautions import JOB_TTL_IGNORED as JOB_TTL_IGNORED
 from pyjobset.rules.cautions import NO_JOBS as NO_JOBS
 from pyjobset.rules.cautions import SCHEDULING_IGNORED as SCHEDULING_IGNORED
 from pyjobset.rules.cautions import STARTUP_POLICY_DEPRECATED as STARTUP_POLICY_DEPRECATED
-from pyjobset.rules.rule import Rule
+from pyjobset.rules.rule import Rule, where_gates_are
 from pyjobset.rules.structure import DUPLICATE as DUPLICATE
 from pyjobset.rules.structure import NAME_REQUIRED as NAME_REQUIRED
 from pyjobset.rules.structure import NOT_AN_OBJECT as NOT_AN_OBJECT
@@ -149,7 +150,7 @@ RESTART_JOB_GATE = Rule(
     "restart-job-gate",
     "spec.failurePolicy.rules[].action",
     "needs the feature gate RestartJob",
-    "turn on RestartJob in the manager's Configuration, or use RestartJobSet",
+    f"turn on RestartJob {where_gates_are(features.RESTART_JOB)}, or use RestartJobSet",
 )
 RESTART_JOB_REPLICAS = Rule(
     "restart-job-replicas",
@@ -161,7 +162,7 @@ IN_PLACE_RESTART_GATE = Rule(
     "in-place-restart-gate",
     "spec.failurePolicy.restartStrategy",
     "needs the feature gate InPlaceRestart",
-    "turn on InPlaceRestart in the manager's Configuration, or use Recreate",
+    f"turn on InPlaceRestart {where_gates_are(features.IN_PLACE_RESTART)}, or use Recreate",
 )
 IN_PLACE_RESTART_TEMPLATE = Rule(
     "in-place-restart-template",
@@ -179,7 +180,7 @@ ACTIVE_DEADLINE_GATE = Rule(
     "active-deadline-gate",
     "spec.activeDeadlineSeconds",
     "needs the feature gate JobSetActiveDeadlineSeconds",
-    "turn it on in the manager's Configuration, or remove the field",
+    f"turn it on {where_gates_are(features.ACTIVE_DEADLINE_SECONDS)}, or remove the field",
 )
 
 # Coordinator.
@@ -245,7 +246,7 @@ SCHEDULING_GATE = Rule(
     "scheduling-gate",
     "spec.scheduling",
     "needs the feature gate JobSetWorkloadAwareSchedulingAPI",
-    "turn it on in the manager's Configuration, or remove spec.scheduling",
+    f"turn it on {where_gates_are(features.WORKLOAD_AWARE_SCHEDULING)}, or remove spec.scheduling",
 )
 SCHEDULING_TWO_MODELS = Rule(
     "scheduling-two-models",

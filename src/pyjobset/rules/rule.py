@@ -82,3 +82,8 @@ def printable(text: str) -> str:
     """Cut where long, and without control characters: it may end up on a terminal."""
     text = shortened(text, SHOWN_LENGTH_MAX)
     return text if text.isprintable() else text.encode("unicode_escape").decode()
+
+
+def where_gates_are(gate: str) -> str:
+    """For hints. Who reads them may be on a local plane, which has no Configuration to edit."""
+    return f"in the manager's Configuration (local plane: jobset up --feature-gates {gate}=true)"

@@ -253,6 +253,8 @@ _POLICY = {
 }
 FINDINGS: Mapping[str, Words] = {**_POLICY, **_LIFE, **_REFUSALS, **_CLUSTER, **_GROUPS, **_ROOM, **_RUNNING}
 
+_NEXT = "for the next JobSet (failurePolicy cannot be changed): "
+
 ADVICE: Mapping[str, str] = {
     "resume": "resume it",
     "look-at-queue": "see what the queue says",
@@ -295,8 +297,8 @@ ADVICE: Mapping[str, str] = {
     "make-volume": "make a PersistentVolume that fits, or name a StorageClass that the cluster has in the template",
     "describe": "look at its conditions and events",
     "look-at-agent": "nothing to do while its containers start; else read the log of its agent",
-    "change-rule": "for the next time: narrow that rule, or put a rule that restarts before it",
-    "more-restarts": "for the next time: raise failurePolicy.maxRestarts, or let a rule restart without counting",
+    "change-rule": _NEXT + "narrow that rule, or put a rule that restarts before it",
+    "more-restarts": _NEXT + "raise maxRestarts, or let a rule restart without counting",
     "longer-deadline": "for the next time: raise activeDeadlineSeconds",
-    "allow-restarts": "to survive such a failure, set failurePolicy.maxRestarts (it is {restarts})",
+    "allow-restarts": _NEXT + "set maxRestarts (it is {restarts})",
 }
