@@ -312,7 +312,9 @@ def test_jobs_that_were_restarted_are_not_folded_with_the_others() -> None:
     ]
 
 
-@pytest.mark.parametrize(("said", "details"), [("1", "n, in-place attempt 1"), ("0", "n"), ("x", "n"), ("\u0663", "n")])
+@pytest.mark.parametrize(
+    ("said", "details"), [("1", "n, in-place attempt 1"), ("0", "n"), ("x", "n"), ("\u0663", "n"), ("9" * 5000, "n")]
+)
 def test_the_in_place_attempt_of_a_pod(said: str, details: str) -> None:
     one = pod(node="n", annotations={"jobset.sigs.k8s.io/in-place-restart-attempt": said})
     assert rows(view(family(group(1), job(), one)))[-1].details == details

@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from pyjobset.objects.batch import Job
 from pyjobset.objects.jobset import JobSet
-from pyjobset.reconciler.view import job_restarts
+from pyjobset.reconciler.view import job_restarts, label_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,14 @@ class Restarts:
     def of(self, job: Job) -> int:
         """Of that Job alone."""
         labels = job.metadata.labels
-        made_for = _number(labels.job_restart_attempt)
-        return max(made_for, self.of_job.get((labels.replicated_job_name, _number(labels.job_index)), 0))
+        made_for = label_number(labels.job_restart_attempt)
+        return max(made_for, self.of_job.get((labels.replicated_job_name, label_number(labels.job_index)), 0))
 
     def is_due(self, job: Job) -> bool:
         """A restart has been counted that this Job is older than."""
         labels = job.metadata.labels
-        return _number(labels.restart_attempt) < self.of_jobset or _number(labels.job_restart_attempt) < self.of(job)
+        is_old_of_all = label_number(labels.restart_attempt) < self.of_jobset
+        return is_old_of_all or label_number(labels.job_restart_attempt) < self.of(job)
 
 
 def restarts(jobset: JobSet) -> Restarts:
@@ -64,7 +65,3 @@ def in_words(of_jobset: int, of_jobs: int, counted: int, most: int | None) -> st
     if not said or most is None:
         return said
     return f"{said} ({counted} of max {most}{' count' * (counted < of_jobset + of_jobs)})"
-
-
-def _number(label: str) -> int:
-    return int(label) if label.isascii() and label.isdigit() else 0

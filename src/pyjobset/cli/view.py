@@ -15,6 +15,9 @@ from pyjobset.objects.batch import Job, Pod
 from pyjobset.objects.jobset import JobSet
 from pyjobset.objects.meta import Condition, Struct, controller_of
 from pyjobset.objects.scheduling import PodGroup, Workload
+from pyjobset.reconciler.conditions import find
+from pyjobset.reconciler.in_place import attempt_number
+from pyjobset.reconciler.view import label_number
 
 UNTOUCHED_SECONDS = 5.0
 """A controller that runs has done something to a new JobSet after this time."""
@@ -144,7 +147,7 @@ def _group_name(job: Job) -> str:
 
 def _order(job: Job) -> tuple[str, int, str]:
     index = job.metadata.labels.job_index
-    return job.metadata.labels.replicated_job_name, int(index) if index.isdecimal() else 0, job.metadata.name
+    return job.metadata.labels.replicated_job_name, label_number(index), job.metadata.name
 
 
 def _group(group: PodGroup, pods: Sequence[Pod], jobs: Sequence[Job], shown: tuple[JobView, ...]) -> GroupView:
@@ -187,7 +190,7 @@ def _job(job: Job, pods: Iterable[Pod], made: Restarts) -> JobView:
         expected_pods=parallelism if most is None else min(parallelism, most),
         ready=job.status.ready,
         succeeded=job.status.succeeded,
-        attempt=int(attempt) if attempt.isdecimal() else 0,
+        attempt=label_number(attempt),
         restarts=made.of(job),
         pods=tuple(map(_pod, pods)),
     )
@@ -209,8 +212,7 @@ def _job_state(job: Job, made: Restarts) -> str:
 
 def _pod(pod: Pod) -> PodView:
     why = scheduler_message([pod]) if is_waiting(pod) else _disruption(pod)
-    said = pod.metadata.annotations.in_place_restart_attempt or ""
-    attempt = int(said) if said.isascii() and said.isdigit() else None
+    attempt = attempt_number(pod.metadata.annotations.in_place_restart_attempt or "")
     return PodView(pod.metadata.name, _pod_state(pod), pod.spec.node_name, why, attempt)
 
 
@@ -255,7 +257,7 @@ def _jobset_state(jobset: JobSet, groups: Sequence[GroupView], pods: Sequence[Po
 
 def waiting_condition(jobset: JobSet) -> Condition | None:
     """What the controller wrote of Jobs that wait for a topology domain of their own."""
-    found = next((c for c in jobset.status.conditions if c.type == conditions.LEADERS_SCHEDULED), None)
+    found = find(jobset.status.conditions, conditions.LEADERS_SCHEDULED)
     is_so = found is not None and (found.status, found.reason) == ("False", conditions.LEADER_UNSCHEDULABLE)
     return found if is_so else None
 

@@ -121,7 +121,7 @@ def _attempts(pods: Iterable[Pod]) -> tuple[list[_Attempt], tuple[Reason, ...]]:
         said = pod.metadata.annotations.in_place_restart_attempt
         if said is None or not pod.is_live:
             continue
-        number = _number(said)
+        number = attempt_number(said)
         if number is None:
             unreadable.append(pod.metadata.name)
         else:
@@ -132,7 +132,7 @@ def _attempts(pods: Iterable[Pod]) -> tuple[list[_Attempt], tuple[Reason, ...]]:
     return attempts, (Reason("in-place-restart-attempt-unreadable", arguments),)
 
 
-def _number(said: str) -> int | None:
+def attempt_number(said: str) -> int | None:
     """An int32 that is not negative. Pods are written by their users: anything may be in an annotation."""
     if not (said.isascii() and said.isdigit() and len(said) <= DIGITS_MAX):
         return None

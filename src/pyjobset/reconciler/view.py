@@ -48,12 +48,12 @@ class Child:
     @property
     def attempt(self) -> int:
         """Of the JobSet, that the Job there is was made for."""
-        return _number(self.job.metadata.labels.restart_attempt) if self.job else 0
+        return label_number(self.job.metadata.labels.restart_attempt) if self.job else 0
 
     @property
     def job_attempt(self) -> int:
         """Of this Job alone."""
-        return _number(self.job.metadata.labels.job_restart_attempt) if self.job else 0
+        return label_number(self.job.metadata.labels.job_restart_attempt) if self.job else 0
 
     @property
     def is_current(self) -> bool:
@@ -126,7 +126,8 @@ def _is_outdated(jobset: JobSet, job: Job, job_restarts: int) -> bool:
     """Of an older attempt of the JobSet, or of the Job alone."""
     labels = job.metadata.labels
     return (
-        _number(labels.restart_attempt) < jobset.status.restarts or _number(labels.job_restart_attempt) < job_restarts
+        label_number(labels.restart_attempt) < jobset.status.restarts
+        or label_number(labels.job_restart_attempt) < job_restarts
     )
 
 
@@ -141,7 +142,7 @@ def job_restarts(jobset: JobSet) -> dict[tuple[str, int], int]:
     }
 
 
-def _number(label: str) -> int:
-    """An attempt from its label. A label that is none counts as the oldest."""
+def label_number(label: str) -> int:
+    """An attempt or an index from its label. A label that is none counts as 0, the oldest."""
     number = int(label) if label.isascii() and label.isdigit() else 0
     return number if number <= INT32_MAX else 0

@@ -245,7 +245,7 @@ class _World:
             try:
                 await manager.run(asyncio.Event())
             except* NotLeading:
-                await asyncio.sleep(1.0)
+                await asyncio.sleep(1.0)  # of the virtual clock, until its container is started again
 
     def _options(self) -> Options:
         features = gates.resolve(dict.fromkeys((*GATES, *self._scenario.gates), True))

@@ -72,7 +72,7 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
         def rests() -> bool:
             seen.append(ending(work))
-            time.sleep(REST_SECONDS)
+            time.sleep(REST_SECONDS)  # rest is that nothing changes meanwhile: there is no event to wait for
             return seen[-1] == ending(work)
 
         wait_for(rests, "rest")

@@ -14,7 +14,7 @@ from pyjobset.cli.explaining.reasons import Evidence, Finding, advice, finding
 from pyjobset.cli.waiting import is_bound, is_finished
 from pyjobset.objects import labels, template
 from pyjobset.objects.meta import controller_of
-from pyjobset.reconciler.in_place import is_in_place
+from pyjobset.reconciler.in_place import attempt_number, is_in_place
 
 
 def in_place(facts: Facts) -> Iterator[Finding]:
@@ -55,8 +55,7 @@ def _owner(pod: Pod) -> str:
 
 
 def _attempt(pod: Pod) -> int | None:
-    said = pod.metadata.annotations.in_place_restart_attempt or ""
-    return int(said) if said.isascii() and said.isdigit() else None
+    return attempt_number(pod.metadata.annotations.in_place_restart_attempt or "")
 
 
 def _expected(facts: Facts, over: set[str]) -> int:

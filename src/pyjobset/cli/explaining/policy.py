@@ -19,6 +19,7 @@ from pyjobset.objects.batch import Job
 from pyjobset.objects.jobset import FailurePolicy, FailurePolicyRule
 from pyjobset.objects.meta import Condition
 from pyjobset.reconciler.conditions import find
+from pyjobset.reconciler.view import label_number
 from pyjobset.rules.failure_rules import (
     COUNTED,
     DEFAULT_RULE,
@@ -108,7 +109,7 @@ def _failures(facts: Facts, made: Restarts) -> list[_Failure]:
         """Times are in whole seconds: of Jobs that failed in the same one the first in spec order is first."""
         condition, job = pair
         labels = job.metadata.labels
-        index = int(labels.job_index) if labels.job_index.isdecimal() else 0
+        index = label_number(labels.job_index)
         at = condition.last_transition_time or ""
         return job.metadata.name != named, at, positions.get(labels.replicated_job_name, 0), index
 
